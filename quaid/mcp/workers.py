@@ -84,48 +84,44 @@ class Workers:
         self._is_warm = True  # from here on it must not begin
         if self._listener is not None:
             self._listener.close()
-        self._watch.stop()
+        self._watch.end()
         workers = (self.writing, self.slow, self.documents, self.reading, *self._others.values())
         wait([worker.close() for worker in workers], CLOSE_S)
-        self._watch.join()
+        if self._watch.is_alive():
+            self._watch.join(CLOSE_S / 2)
 
 
-class _Watch:
+class _Watch(threading.Thread):
     """Follows the vault while no other process does: one of many servers, and another when that one ends."""
 
     def __init__(self, root: Path) -> None:
+        super().__init__(name="quaid-watch", daemon=True)
         self._root = root
         self._state = state_folder(root)
-        self._stop = threading.Event()
+        self._ending = threading.Event()
         self._follower: Follower | None = None
         self._last_message = ""
-        self._thread = threading.Thread(target=self._run, name="quaid-watch", daemon=True)
-        self.start = self._thread.start
 
-    def stop(self) -> None:
-        self._stop.set()
+    def end(self) -> None:
+        self._ending.set()
         if self._follower is not None:
             self._follower.stop()
 
-    def join(self) -> None:
-        if self._thread.is_alive():
-            self._thread.join(CLOSE_S / 2)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
+    def run(self) -> None:
+        while not self._ending.is_set():
             with try_lock(self._state / WATCH_LOCK) as is_alone:
                 beat = read_heartbeat(self._state) if is_alone else None
                 is_followed = beat is not None and beat.pid != os.getpid() and beat.is_alive(datetime.now(UTC))
                 if is_alone and not is_followed:
                     self._follow()
-            self._stop.wait(WATCH_EVERY_S)
+            self._ending.wait(WATCH_EVERY_S)
 
     def _follow(self) -> None:
         try:
             with Memory.open(self._root) as memory:
                 memory.report_to(None, self._report)
                 self._follower = memory.follow(lambda _: None, SERVER)
-                if not self._stop.is_set():
+                if not self._ending.is_set():
                     self._follower.run()
         except (QuaidError, OSError) as error:  # the vault may be gone for now; every read checks that itself anyway
             self._report(f"cannot follow {self._root}: {error}")
