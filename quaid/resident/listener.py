@@ -65,7 +65,8 @@ class Listener:
         self._worker: Worker | None = None
         self._idle_s = idle_s
         self._identity = calls.identity_of(root)
-        self._code = _Code()
+        self._seen: dict[str, tuple[int, ...]] = {}
+        _is_code_current(self._seen)
         self._closed = threading.Event()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -78,7 +79,7 @@ class Listener:
         self._worker = worker
 
         def wait_in_line() -> None:
-            while self._code.is_current() and not self._closed.is_set():
+            while _is_code_current(self._seen) and not self._closed.is_set():
                 self.listen()
                 self._closed.wait(RETRY_S)
 
@@ -138,7 +139,7 @@ class Listener:
                 schedule_exchange(self._root, settings_for_reading(self._root)[0])
                 continue
             with connection:
-                if not self._code.is_current() or folder_identity(self._root) != vault:
+                if not _is_code_current(self._seen) or folder_identity(self._root) != vault:
                     return
                 with suppress(OSError, ValueError):
                     if self._answer(connection, worker):
@@ -187,7 +188,7 @@ class Listener:
             vault_guard.check(self._root)
         except (QuaidError, OSError):
             return False
-        return settings_for_reading(self._root)[0].resident != "off" and self._code.is_current()
+        return settings_for_reading(self._root)[0].resident != "off" and _is_code_current(self._seen)
 
 
 def start(root: str, idle_s: float = IDLE_S) -> bool:
@@ -236,23 +237,18 @@ def why_nobody_can_listen(root: Path) -> str | None:
     return None
 
 
-class _Code:
-    """The code that this process runs, to be compared with the code on disk."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, ...]] = {}
-        self.is_current()
-
-    def is_current(self) -> bool:
-        """Return whether no imported module of Quaid has changed, and nothing was installed next to it."""
-        package = Path(__file__).parents[1]
-        files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name[:5] == "quaid"]
-        for path in (str(package.parent), *filter(None, files)):
-            try:
-                about = os.stat(path)  # noqa: PTH116 - two hundred at every call
-            except OSError:
-                return False
-            stamp = about.st_ino, about.st_mtime_ns
-            if self._seen.setdefault(path, stamp) != stamp:
-                return False
-        return True
+def _is_code_current(seen: dict[str, tuple[int, ...]]) -> bool:
+    """Return whether no imported module of Quaid has changed on disk since it was first `seen`, and nothing was
+    installed next to it.
+    """
+    package = Path(__file__).parents[1]
+    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name[:5] == "quaid"]
+    for path in (str(package.parent), *filter(None, files)):
+        try:
+            about = os.stat(path)  # noqa: PTH116 - two hundred at every call
+        except OSError:
+            return False
+        stamp = about.st_ino, about.st_mtime_ns
+        if seen.setdefault(path, stamp) != stamp:
+            return False
+    return True
