@@ -57,8 +57,7 @@ $ quaid status
 def run_demo(
     invocation: Invocation,
     path: Annotated[
-        Path | None,
-        option("DIR", "Build the vault in this new or empty folder.", "--path", "--keep"),
+        Path | None, option("DIR", "Build the vault in this new or empty folder.", "--path", "--keep")
     ] = None,
 ) -> int:
     """Try everything: a vault is built, filled, asked, edited with another program, and asked again.

@@ -10,30 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from quaid.cli import terminal as ui
 from quaid.cli.change_output import tell_written, warn_left
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation, error_shape, print_error
 from quaid.cli.options import DryRun, Yes, argument, flag, option
-from quaid.cli.terminal import (
-    INDENT,
-    clipped,
-    coloured,
-    columns,
-    count,
-    draw_bar,
-    first,
-    known,
-    line_width,
-    lines,
-    moment,
-    one_line,
-    paragraphs,
-    print_exactly,
-    section,
-    short,
-    styled,
-    titled,
-)
 from quaid.docs.freshness import WORDS, describe
 from quaid.docs.registrar import NewProject
 from quaid.docs.registry import STATES, State
@@ -99,9 +80,9 @@ def list_docs(invocation: Invocation, references: _References = None, project: _
     for doc, freshness in found:
         named, more = freshness.sources[:2], len(freshness.sources) - 2
         about = f"{', '.join(named)}{f' and {more} more' if more > 0 else ''} ({freshness.origin})" if named else ""
-        rows.append((symbol(freshness), one_line(doc.id), day(freshness.updated), about))
+        rows.append((symbol(freshness), ui.one_line(doc.id), day(freshness.updated), about))
     invocation.respond(
-        lines(columns(rows), legend(freshness for _, freshness in found))
+        ui.lines(ui.columns(rows), legend(freshness for _, freshness in found))
         or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=catalogue.missing,
@@ -123,7 +104,7 @@ def search_docs(
     with invocation.open() as memory, invocation.progress(memory):
         found, fresh = memory.documentation.search(query, project, limit)
     invocation.respond(
-        paragraphs(*(_render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
+        ui.paragraphs(*(_render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
         query=query,
         degraded=[sentence.partition(":")[0] for sentence in found.degraded],
         took_ms=round(found.took_ms, 1),
@@ -192,13 +173,13 @@ def check_docs(
     counted: Counter[str] = Counter(freshness.status for _, freshness in found)
     text = ", ".join(f"{counted[status]} {word}" for status, word in _COUNTED.items() if counted[status])
     invocation.respond(
-        paragraphs(
-            f"{count(len(found), 'document')}: {text}" if found else "No document yet.",
+        ui.paragraphs(
+            f"{ui.count(len(found), 'document')}: {text}" if found else "No document yet.",
             *(_render_stale(doc, state, changes.get(doc.id, {})) for doc, state in found if state.is_stale),
-            section(
+            ui.section(
                 "Edited and not committed", [(doc.id, ", ".join(state.edited)) for doc, state in found if state.edited]
             ),
-            section("Remarks", [(doc.id, problem) for doc, state in found for problem in state.problems]),
+            ui.section("Remarks", [(doc.id, problem) for doc, state in found for problem in state.problems]),
         ),
         docs=[
             shape_of_freshness(doc, state) | ({"diffs": changes[doc.id]} if doc.id in changes else {})
@@ -255,11 +236,11 @@ def update_docs(
             text = render_patch(stale, update)
             shape["patch"] = text or None
             if not invocation.as_json and patch:  # for git, to which a control character is one of the file's
-                print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
+                ui.print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
             elif not invocation.as_json:
                 headers = ("diff --git", "index ", "--- ", "+++ ")
-                rows = [coloured(row) for row in text.splitlines() if not row.startswith(headers)]
-                head = f"{styled(stale.doc.id, 'bold')}: {update.summary or 'true as it is'}"
+                rows = [ui.coloured(row) for row in text.splitlines() if not row.startswith(headers)]
+                head = f"{ui.styled(stale.doc.id, 'bold')}: {update.summary or 'true as it is'}"
                 invocation.print("\n".join([head, *rows]))
     if invocation.as_json:
         invocation.print_json(docs=shapes)
@@ -284,8 +265,8 @@ def _apply(
     commit, branch = (None, done.branch) if isinstance(done, Proposed) else (done.commit, None)
     shape |= {"commit": commit, "branch": branch}
     if not invocation.as_json:
-        head = f"{styled('Updated', 'green')}: {stale.doc.id}, {count(len(update.edits), 'passage')}"
-        invocation.print(titled(head, known(("commit", short(commit)), ("branch", branch))))
+        head = f"{ui.styled('Updated', 'green')}: {stale.doc.id}, {ui.count(len(update.edits), 'passage')}"
+        invocation.print(ui.titled(head, ui.known(("commit", ui.short(commit)), ("branch", branch))))
     if branch:
         invocation.notify(f"Look at it and merge it: git -C {shlex.quote(str(stale.doc.folder))} merge {branch}")
     warn_left(invocation, () if isinstance(done, Proposed) else done.left)
@@ -328,12 +309,17 @@ def show_history(
     """Show the commits that changed a document."""
     with invocation.open() as memory:
         doc, commits = memory.documentation.history(reference, project, limit)
-    width = line_width() - 40
+    width = ui.line_width() - 40
     rows = [
-        (styled(short(commit.id), "yellow"), moment(commit.when), commit.author, clipped(commit.subject, width))
+        (
+            ui.styled(ui.short(commit.id), "yellow"),
+            ui.moment(commit.when),
+            commit.author,
+            ui.clipped(commit.subject, width),
+        )
         for commit in commits
     ]
-    invocation.respond(section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
+    invocation.respond(ui.section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
 
 
 @run_docs.action("sync")
@@ -344,13 +330,13 @@ def sync_docs(invocation: Invocation) -> None:
     changed = [("added", len(report.added)), ("changed", len(report.modified)), ("removed", len(report.removed))]
     news = ", ".join(f"{number} {word}" for word, number in changed if number) or "nothing new"
     shape = json_object(report, without=("renamed", "rebuilt"), took_s=round(report.took_s, 3))
-    invocation.respond(f"{count(report.total, 'document')} searchable, {news}", **shape)
+    invocation.respond(f"{ui.count(report.total, 'document')} searchable, {news}", **shape)
     for sentence in report.degraded:
         invocation.notify(sentence)
     for doc, reason in report.passed_over.items():
-        invocation.notify(f"{one_line(doc)} is not read: {reason}.")
+        invocation.notify(f"{ui.one_line(doc)} is not read: {reason}.")
     for doc, sentences in report.problems.items():
-        invocation.notify(f"{one_line(doc)}: {'; '.join(sentences)}.")
+        invocation.notify(f"{ui.one_line(doc)}: {'; '.join(sentences)}.")
     for doc, kinds in report.redacted.items():
         secrets = ", ".join(dict.fromkeys(kinds))
         invocation.notify(f"{doc} holds secrets, which are not searched: {secrets}. Keep them out of it.")
@@ -359,13 +345,13 @@ def sync_docs(invocation: Invocation) -> None:
 def symbol(freshness: Freshness) -> str:
     """One character for how fresh a document is."""
     mark, style = _MARKS[freshness.state]
-    return styled(mark, style)
+    return ui.styled(mark, style)
 
 
 def legend(found: Iterable[Freshness]) -> str:
     """The meaning of the characters that were shown."""
     states = {freshness.state for freshness in found}
-    return styled("  ".join(f"{_MARKS[state][0]} {word}" for state, word in WORDS.items() if state in states), "dim")
+    return ui.styled("  ".join(f"{_MARKS[state][0]} {word}" for state, word in WORDS.items() if state in states), "dim")
 
 
 def _warning(freshness: Freshness | None) -> str | None:
@@ -406,11 +392,11 @@ def _render_hit(hit: DocHit, freshness: Freshness | None, query: str) -> str:
     heading = neutralise(" > ".join(dict.fromkeys((hit.title, *hit.heading))))
     warning = _warning(freshness)
     passage = _excerpt(neutralise(hit.text), query).splitlines()
-    return lines(
-        f"{styled(f'{hit.score:.2f}', 'cyan')}  {styled(heading, 'bold')}",
-        styled(f"{INDENT}{hit.doc}:{hit.first_line}-{hit.last_line}", "dim"),
-        f"{INDENT}{styled(f'! {warning}', 'yellow')}" if warning else "",
-        "\n".join(f"{INDENT}{line}".rstrip() for line in passage),
+    return ui.lines(
+        f"{ui.styled(f'{hit.score:.2f}', 'cyan')}  {ui.styled(heading, 'bold')}",
+        ui.styled(f"{ui.INDENT}{hit.doc}:{hit.first_line}-{hit.last_line}", "dim"),
+        f"{ui.INDENT}{ui.styled(f'! {warning}', 'yellow')}" if warning else "",
+        "\n".join(f"{ui.INDENT}{line}".rstrip() for line in passage),
     )
 
 
@@ -430,22 +416,22 @@ def _excerpt(text: str, query: str) -> str:
 def _render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> str:
     """Return a stale document, the changes of its sources that matter, and the diffs."""
     assert freshness.true_at is not None
-    width = line_width() // 2
+    width = ui.line_width() // 2
     rows = [
-        (f"    {finding.path}", clipped(finding.why, width), short(commit.id), clipped(commit.subject, width))
+        (f"    {finding.path}", ui.clipped(finding.why, width), ui.short(commit.id), ui.clipped(commit.subject, width))
         for finding in freshness.significant
         for commit in finding.commits[:1]
     ]
     trivial = len(freshness.findings) - len(freshness.significant)
-    others = f"    {count(trivial, 'other change')} that {'does' if trivial == 1 else 'do'} not matter"
+    others = f"    {ui.count(trivial, 'other change')} that {'does' if trivial == 1 else 'do'} not matter"
     shown = []
     for path, diff in diffs.items():
-        shown.append("\n".join([f"\n  {styled(path, 'bold')}", *map(coloured, diff.splitlines())]))
-    return lines(
-        f"{symbol(freshness)} {styled(doc.id, 'bold')}",
-        f"  true at {short(freshness.true_at.id)} {day(freshness.true_at.when)}, {describe(freshness)}",
-        columns(rows),
-        styled(others, "dim") if trivial else "",
+        shown.append("\n".join([f"\n  {ui.styled(path, 'bold')}", *map(ui.coloured, diff.splitlines())]))
+    return ui.lines(
+        f"{symbol(freshness)} {ui.styled(doc.id, 'bold')}",
+        f"  true at {ui.short(freshness.true_at.id)} {day(freshness.true_at.when)}, {describe(freshness)}",
+        ui.columns(rows),
+        ui.styled(others, "dim") if trivial else "",
         *shown,
     )
 
@@ -482,10 +468,10 @@ def list_projects(
     for project in projects:
         counted = Counter(freshness.status for doc, freshness in found if doc.project == project.name)
         shapes.append({**shape_of_project(project), "docs": counted})
-        documents = count(counted.total(), "document") if project.state == "active" else project.state
+        documents = ui.count(counted.total(), "document") if project.state == "active" else project.state
         stale = f"{counted['stale']} stale" if counted["stale"] else ""
-        rows.append((styled(project.name, "bold"), documents, stale, ", ".join(project.source_roots)))
-    invocation.respond(columns(rows) or "No project yet.", projects=shapes)
+        rows.append((ui.styled(project.name, "bold"), documents, stale, ", ".join(project.source_roots)))
+    invocation.respond(ui.columns(rows) or "No project yet.", projects=shapes)
     if not projects:
         invocation.notify("Make one with: quaid project create NAME --root PATH")
 
@@ -538,7 +524,7 @@ def find_project(invocation: Invocation, path: Annotated[Path, argument("PATH", 
     if owner is None:
         raise BadInputError(f"{path} belongs to no project. Make one with: quaid project create NAME --root PATH")
     rows = [("path", owner.path), *(("document", doc) for doc in owner.docs)]
-    text = titled(styled(owner.project.name, "bold"), rows)
+    text = ui.titled(ui.styled(owner.project.name, "bold"), rows)
     invocation.respond(text, project=shape_of_project(owner.project), path=owner.path, docs=owner.docs)
 
 
@@ -555,14 +541,14 @@ def discover(
     projects += [(name, f"projects/{name}/") for name in found.homes]
     counted, new_docs = (Counter(doc.project for doc in docs) for docs in (found.catalogue.docs, found.new))
     docs = [
-        (name, count(number, "document"), f"{new_docs[name]} new" if new_docs[name] else "")
+        (name, ui.count(number, "document"), f"{new_docs[name]} new" if new_docs[name] else "")
         for name, number in counted.items()
     ]
     new_ids = [doc.id for doc in found.new]
-    text = lines(
-        section("Projects that would be made" if dry_run else "New projects", projects),
-        section("Documents", docs),
-        section("New documents", [(row,) for row in first(new_ids, MAX_LISTED)]),
+    text = ui.lines(
+        ui.section("Projects that would be made" if dry_run else "New projects", projects),
+        ui.section("Documents", docs),
+        ui.section("New documents", [(row,) for row in ui.first(new_ids, MAX_LISTED)]),
     )
     invocation.respond(
         text or "Nothing found.",
@@ -587,7 +573,7 @@ def allow_roots(invocation: Invocation, name: _Name) -> None:
         roots = memory.documentation.allow(name)
     readable = [root.folder for root in roots if not root.problem]
     refused = [root for root in roots if root.problem]
-    text = lines(*(f"Documents are read from {folder}" for folder in readable))
+    text = ui.lines(*(f"Documents are read from {folder}" for folder in readable))
     invocation.respond(
         text or f"{name} has no source root to read.",
         roots=readable,
@@ -634,10 +620,10 @@ def render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> 
     checked = counted["fresh"] + counted["stale"]
     named = [project.name] if project.name != project.label else []
     named += [project.state] if project.state != "active" else []
-    head = [f"{styled(project.label, 'bold')}  {', '.join(named)}".rstrip()]
+    head = [f"{ui.styled(project.label, 'bold')}  {', '.join(named)}".rstrip()]
     head += [f"  {root}" for root in project.source_roots]
     if checked:
-        bar = draw_bar(counted["fresh"], checked, BAR_WIDTH).ljust(BAR_WIDTH, "·")
+        bar = ui.draw_bar(counted["fresh"], checked, BAR_WIDTH).ljust(BAR_WIDTH, "·")
         head.append(f"  {bar}  {counted['fresh']} of {checked} true to their sources")
     # There may be hundreds of records such as dated decisions, and none goes out of date.
     shown = [(doc, state) for doc, state in found if state.status != "no sources" or not is_record(doc.rel_path)]
@@ -648,12 +634,12 @@ def render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> 
             path = f"{path[: MAX_PATH // 3]}…{path[-MAX_PATH * 2 // 3 + 1 :]}"
         rows.append((symbol(freshness), path, day(freshness.updated), describe(freshness)))
     taken = sum(max((len(row[i]) for row in rows), default=0) + 2 for i in range(3))
-    width = max(20, line_width() - 2 - taken)
+    width = max(20, ui.line_width() - 2 - taken)
     left = len(found) - len(shown)
     records = "changelogs, dated decisions and the like; they tell how it was, and are not checked"
-    return lines(
+    return ui.lines(
         *head,
-        section("Documents", [(*row[:-1], clipped(row[-1], width)) for row in rows]),
-        f"  and {count(left, 'record')}: {records}" if left else "",
+        ui.section("Documents", [(*row[:-1], ui.clipped(row[-1], width)) for row in rows]),
+        f"  and {ui.count(left, 'record')}: {records}" if left else "",
         legend(freshness for _, freshness in shown),
     )

@@ -9,24 +9,11 @@ from shlex import quote
 from typing import Annotated
 
 from quaid.agents.installation import this_machine
+from quaid.cli import terminal as ui
 from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import flag
 from quaid.cli.remote import describe_distance
-from quaid.cli.terminal import (
-    columns,
-    count,
-    first,
-    known,
-    lines,
-    moment,
-    one_line,
-    paragraphs,
-    section,
-    short,
-    size,
-    styled,
-)
 from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history import merge_driver
 from quaid.history.repository import find_repository
@@ -73,19 +60,21 @@ def render_status(status: Status) -> str:
     """Return the status as rows, and below them what needs attention."""
     embedding, repository = status.embedding, status.repository
     branch = "detached HEAD" if repository.detached else f"branch {repository.branch}"
-    commit = f"at {short(repository.head)}" if repository.head else "no commit yet"
+    commit = f"at {ui.short(repository.head)}" if repository.head else "no commit yet"
     git = f"{branch}, {commit}{f', {repository.operation} in progress' if repository.operation else ''}"
-    ready = "" if embedding.ready else styled(" (not ready)", "yellow")
-    notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
-    waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
-    set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
-    taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {EMPTY_DAYS} days"
+    ready = "" if embedding.ready else ui.styled(" (not ready)", "yellow")
+    notes = [ui.count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
+    waiting = f"{ui.count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
+    set_aside = (
+        f"{ui.count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
+    )
+    taught_nothing = f"{ui.count(status.taught_nothing, 'conversation')} taught nothing in {EMPTY_DAYS} days"
     resident = "not running (every call opens the memory itself)"
     if at := status.resident:
-        resident = f"process {at.pid} ({at.what}) since {moment(at.since)}, {at.memory_mb:,} MB"
-    rows = known(
+        resident = f"process {at.pid} ({at.what}) since {ui.moment(at.since)}, {at.memory_mb:,} MB"
+    rows = ui.known(
         ("vault", status.vault),
-        ("git", styled(repository.problem, "red") if repository.problem else git),
+        ("git", ui.styled(repository.problem, "red") if repository.problem else git),
         *(("remote", _describe_remote(remote, status.sync)) for remote in status.remotes),
         ("notes", ", ".join(notes) or "none yet"),
         ("index", _describe_index(status)),
@@ -97,16 +86,19 @@ def render_status(status: Status) -> str:
         ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
         ("in vain", taught_nothing if status.taught_nothing else None),
         ("set aside", set_aside if status.quarantined else None),
-        ("queued", f"{count(status.queued_notes, 'line')} for the next quaid extract" if status.queued_notes else None),
+        (
+            "queued",
+            f"{ui.count(status.queued_notes, 'line')} for the next quaid extract" if status.queued_notes else None,
+        ),
     )
     attention = []
     for item in status.attention:
         is_error = item.level == "error"
-        what = styled(item.what, "red") if is_error else item.what
-        attention.append(f"{styled('!', 'red' if is_error else 'yellow')} {what}")
-        attention += first([f"    {path}" for path in item.paths], MAX_PATHS, "    … and {:,} more (--json has all)")
+        what = ui.styled(item.what, "red") if is_error else item.what
+        attention.append(f"{ui.styled('!', 'red' if is_error else 'yellow')} {what}")
+        attention += ui.first([f"    {path}" for path in item.paths], MAX_PATHS, "    … and {:,} more (--json has all)")
         attention += [f"  Next: {item.next_step}"] if item.next_step else []
-    return paragraphs(columns(rows), "\n".join(attention))
+    return ui.paragraphs(ui.columns(rows), "\n".join(attention))
 
 
 def _describe_remote(remote: RemoteState, sync: str) -> str:
@@ -114,18 +106,18 @@ def _describe_remote(remote: RemoteState, sync: str) -> str:
         return f"{remote.name}, not confirmed: quaid remote trust {remote.name}"
     parts = [f"{remote.name} ({sync})", describe_distance(remote)]
     if remote.offline_since:
-        parts.append(styled(f"offline since {moment(remote.offline_since)}", "yellow"))
+        parts.append(ui.styled(f"offline since {ui.moment(remote.offline_since)}", "yellow"))
     elif remote.reached:
-        parts.append(f"as of {moment(remote.reached)}")
+        parts.append(f"as of {ui.moment(remote.reached)}")
     if remote.janitor:
-        parts.append(f"janitor on {remote.janitor} until {moment(remote.janitor_until)}")
+        parts.append(f"janitor on {remote.janitor} until {ui.moment(remote.janitor_until)}")
     return ", ".join(parts)
 
 
 def _describe_index(status: Status) -> str:
     index = status.index
-    states = {"fresh": "up to date", "updated": f"up to date, {count(index.changed, 'change')} taken in just now"}
-    state = states.get(index.state, styled("not up to date", "red"))
+    states = {"fresh": "up to date", "updated": f"up to date, {ui.count(index.changed, 'change')} taken in just now"}
+    state = states.get(index.state, ui.styled("not up to date", "red"))
     if not index.pending or status.embedding.provider == "none":
         return state
     done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
@@ -140,7 +132,7 @@ def _describe_watcher(watcher: WatcherStatus | None) -> str:
     if watcher is None:
         return "not running (every read checks for itself)"
     if not watcher.alive:
-        return styled(f"died (process {watcher.pid})", "yellow")
+        return ui.styled(f"died (process {watcher.pid})", "yellow")
     process = f"process {watcher.pid} by {watcher.mode}"
     if not watcher.last_sync:
         return process
@@ -198,7 +190,7 @@ def _list_secrets(invocation: Invocation) -> int:
     """Name where the history holds secrets, never the secrets themselves; 1 when there are some."""
     with invocation.open() as memory, invocation.progress(memory) as bar:
         secrets, objects, scanned, left_out = find_secrets(memory.root, bar.update)
-    text = lines(
+    text = ui.lines(
         *(f"{one.kind}  {one.path or 'a message'}  {one.commit[:10] or 'never committed'}" for one in secrets),
         f"Looked at {objects:,} files and messages, {scanned / 1e6:.1f} MB; secrets: {len(secrets):,}",
         f"Too large to be looked at: {left_out:,}" if left_out else "",
@@ -220,12 +212,12 @@ def _measure_repository(invocation: Invocation) -> int:
     findings = examine_size(repository, found)
     sizes = (("today", found.today_bytes), ("older", found.past_bytes), ("commits and folders", found.other_bytes))
     files, absent = found.files, ["its old versions"] * found.partial + ["its old commits"] * found.shallow
-    packs = f"{files.packed:,} in {count(files.packs, 'pack')} ({size(files.pack_bytes)})"
+    packs = f"{files.packed:,} in {ui.count(files.packs, 'pack')} ({ui.size(files.pack_bytes)})"
     lacks = f"This clone lacks some of {' and '.join(absent)}: the figures are of what is here."
-    rows = known(
-        ("repository", f"{found.folder}, {size(found.folder_bytes)}"),
-        ("holds", ", ".join(f"{name} {size(taken)}" for name, taken in sizes)),
-        ("history", f"{count(found.commits, 'commit')}, {count(found.today_files, 'file')} today"),
+    rows = ui.known(
+        ("repository", f"{found.folder}, {ui.size(found.folder_bytes)}"),
+        ("holds", ", ".join(f"{name} {ui.size(taken)}" for name, taken in sizes)),
+        ("history", f"{ui.count(found.commits, 'commit')}, {ui.count(found.today_files, 'file')} today"),
         ("objects", f"{packs}, {files.loose:,} loose"),
         ("left out", lacks if absent else None),
     )
@@ -233,14 +225,14 @@ def _measure_repository(invocation: Invocation) -> int:
     for title, big in (("Biggest files today", found.biggest_today), ("Biggest older versions", found.biggest_past)):
         table = [
             (
-                size(file.bytes),
-                f"{size(file.disk_bytes)} on disk",
-                one_line(file.path) or f"{file.blob[:10]} (no branch has it)",
+                ui.size(file.bytes),
+                f"{ui.size(file.disk_bytes)} on disk",
+                ui.one_line(file.path) or f"{file.blob[:10]} (no branch has it)",
             )
             for file in big
         ]
-        tables.append(section(title, table, right=(0, 1)))
-    text = paragraphs(columns(rows), *tables, render_findings(findings))
+        tables.append(ui.section(title, table, right=(0, 1)))
+    text = ui.paragraphs(ui.columns(rows), *tables, render_findings(findings))
     invocation.respond(text, ok=True, **json_object(found, findings=findings))
     return 0
 
@@ -251,7 +243,7 @@ def render_findings(findings: Sequence[Finding]) -> str:
     levels = max(len(finding.level) for finding in findings)
     rows = []
     for finding in findings:
-        level = styled(finding.level.ljust(levels), _COLOURS[finding.level])
+        level = ui.styled(finding.level.ljust(levels), _COLOURS[finding.level])
         rows.append(f"{level}  {finding.name.ljust(names)}  {finding.sentence}")
         if finding.next_step:
             rows.append(f"{'':{levels}}  {'':{names}}  Next: {finding.next_step}")

@@ -12,32 +12,19 @@ from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, 
 from quaid.errors import BadInputError
 from quaid.history.revisions import Point
 from quaid.memory import Memory
-from quaid.recall.evaluation import (
-    EvalQuestion,
-    Outcome,
-    compare,
-    find_expected,
-    list_targets,
-    parse_questions,
-    score,
-)
+from quaid.recall.evaluation import EvalQuestion, Outcome, compare, find_expected, list_targets, parse_questions, score
 from quaid.shapes import json_object
 
 
 def run_eval(
     invocation: Invocation,
-    file: Annotated[
-        list[Path],
-        argument("FILE", "Questions: list items in markdown, or JSON lines."),
-    ],
+    file: Annotated[list[Path], argument("FILE", "Questions: list items in markdown, or JSON lines.")],
     before: Annotated[str | None, option("REV|DATE", "Compare with the memory at this commit or day.")] = None,
     after: Annotated[
-        str | None,
-        option("REV|DATE", "Ask the memory at this commit or day instead of the present files."),
+        str | None, option("REV|DATE", "Ask the memory at this commit or day instead of the present files.")
     ] = None,
     limit: Annotated[
-        int,
-        option("N", "The number of hits for each question, the k of recall@k.", "--limit", "-n", min=1),
+        int, option("N", "The number of hits for each question, the k of recall@k.", "--limit", "-n", min=1)
     ] = 10,
 ) -> int:
     """Replay questions and count how many expected answers are found; with --before, which were gained and lost.

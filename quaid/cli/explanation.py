@@ -9,18 +9,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from quaid.cli import terminal as ui
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import (
-    INDENT,
-    clipped,
-    draw_bar,
-    line_width,
-    milliseconds,
-    moment,
-    paragraphs,
-    section,
-    styled,
-)
 from quaid.errors import QuaidError
 from quaid.local import recall_trail
 from quaid.model import Hit, Recall
@@ -49,29 +39,29 @@ def render_explanation(found: Recall, hits: Sequence[str] = ()) -> str:
     line for each.
     """
     trace: Trace = found.trace
-    width = line_width() - len(INDENT)
-    heads = hits or [f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', width)}" for hit in found.hits]
+    width = ui.line_width() - len(ui.INDENT)
+    heads = hits or [f"{hit.score:.2f}  {ui.clipped(f'{hit.id}: {hit.text}', width)}" for hit in found.hits]
     answer = {
         "in doubt": found.doubt or "no",
         "missing": " · ".join(list_degraded(found.degraded, trace)) or "nothing",
-        "took": milliseconds(found.took_ms),
+        "took": ui.milliseconds(found.took_ms),
     }
     answer_rows = [
         row
         for name, text in answer.items()
-        for row in zip_longest([name], textwrap.wrap(text, line_width() - 12, break_on_hyphens=False), fillvalue="")
+        for row in zip_longest([name], textwrap.wrap(text, ui.line_width() - 12, break_on_hyphens=False), fillvalue="")
     ]
     query: Trace = next((stage for stage in trace.get("stages", ()) if stage["stage"] == "query"), {})
     parsed = {**trace, **query}
     asked = {"words": " ".join(parsed.get("words", ())) or "none worth searching"}
     asked |= {name: ", ".join(map(str, parsed[name])) for name in ("names", "dates", "phrases") if parsed.get(name)}
-    asked_rows = [(name, clipped(text, line_width() - 12)) for name, text in asked.items()]
-    return paragraphs(
-        section("Question", [("asks for", parsed.get("intent", "general")), *asked_rows]),
-        section("Road", _stage_rows(trace.get("stages", ()), found.took_ms), right=(1, 3, 5)),
+    asked_rows = [(name, ui.clipped(text, ui.line_width() - 12)) for name, text in asked.items()]
+    return ui.paragraphs(
+        ui.section("Question", [("asks for", parsed.get("intent", "general")), *asked_rows]),
+        ui.section("Road", _stage_rows(trace.get("stages", ()), found.took_ms), right=(1, 3, 5)),
         *_render_scores("Hits", heads, found.hits),
-        section("Left out", _left_out_rows(trace)),
-        section("Answer", answer_rows),
+        ui.section("Left out", _left_out_rows(trace)),
+        ui.section("Answer", answer_rows),
     )
 
 
@@ -95,21 +85,25 @@ def show_last(invocation: Invocation, session: str | None) -> None:
                 hit = replace(hit, kind=document.kind, text=text, path=document.path)
             hits.append(hit)
     left_out = [{"id": each, "score": score, "why": why} for each, score, why in last.left_out]
-    when = [moment(last.at), CALLERS.get(last.door, last.door), *([f"session {last.session}"] if last.session else [])]
+    when = [
+        ui.moment(last.at),
+        CALLERS.get(last.door, last.door),
+        *([f"session {last.session}"] if last.session else []),
+    ]
     rows = {
         "when": ", ".join(when),
         "question": last.query or "(its words are not kept: recall.log)",
         "in doubt": last.doubt or "no",
         "missing": ", ".join(last.degraded) or "nothing",
-        "took": milliseconds(last.took_ms),
+        "took": ui.milliseconds(last.took_ms),
     }
-    width = line_width() - len(INDENT)
-    heads = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {clipped(f'{hit.id}: {hit.text}', width)}" for hit in hits]
-    text = paragraphs(
-        section("Recall", rows.items()),
-        *(_render_scores("Given", heads, hits) or [styled("Nothing was given", "bold")]),
-        section("By themselves", ((hit.id, last.weighed[hit.id]) for hit in hits if hit.id in last.weighed)),
-        section("Left out", _left_out_rows({"cut": left_out})),
+    width = ui.line_width() - len(ui.INDENT)
+    heads = [f"{ui.styled(f'{hit.score:.2f}', 'cyan')}  {ui.clipped(f'{hit.id}: {hit.text}', width)}" for hit in hits]
+    text = ui.paragraphs(
+        ui.section("Recall", rows.items()),
+        *(_render_scores("Given", heads, hits) or [ui.styled("Nothing was given", "bold")]),
+        ui.section("By themselves", ((hit.id, last.weighed[hit.id]) for hit in hits if hit.id in last.weighed)),
+        ui.section("Left out", _left_out_rows({"cut": left_out})),
     )
     given = [json_object(hit, "id", "text", "score", "evidence") for hit in hits]
     invocation.respond(text, **json_object(last, without=("asker",), left_out=left_out, given=given))
@@ -136,9 +130,9 @@ def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]
             for key, value in stage.items()
             if key not in shown and value not in (0, "", [], None)
         ]
-        time = (milliseconds(stage["took_ms"]), draw_bar(stage["took_ms"], slowest, TIME_WIDTH))
-        rows.append((name.replace("_", " "), *time, *flow, clipped(", ".join(rest), line_width() - 56)))
-    rows.append(("all", milliseconds(took_ms), "", "", "", "", "channels work side by side"))
+        time = (ui.milliseconds(stage["took_ms"]), ui.draw_bar(stage["took_ms"], slowest, TIME_WIDTH))
+        rows.append((name.replace("_", " "), *time, *flow, ui.clipped(", ".join(rest), ui.line_width() - 56)))
+    rows.append(("all", ui.milliseconds(took_ms), "", "", "", "", "channels work side by side"))
     return rows
 
 
@@ -146,27 +140,27 @@ def _render_scores(title: str, heads: Sequence[str], hits: Sequence[Hit]) -> lis
     """Return a heading and each hit's head above its score; nothing without hits."""
     best = max((1.0, *(hit.score for hit in hits)))
     shown = [f"{head}\n{_draw_score(hit, best)}" for head, hit in zip(heads, hits, strict=True)]
-    return [styled(title, "bold"), *shown] if shown else []
+    return [ui.styled(title, "bold"), *shown] if shown else []
 
 
 def _draw_score(hit: Hit, best: float) -> str:
     """Return the score as a bar, split by feature, and the channels that found the hit; `best` is the best score."""
-    features, width = split_score(hit), line_width() - len(INDENT)
+    features, width = split_score(hit), ui.line_width() - len(ui.INDENT)
     given = [value for value in features.values() if value > 0] or [1.0]
     shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
     length = hit.score / best * min(SCORE_WIDTH, width)
     bar, end, total = "", 0.0, sum(given)
     for (fill, style), share in zip([*FILLS, (REST, "dim")], shares, strict=False):
         begin, end = end, end + share / total * length
-        bar += styled(fill * (round(end) - round(begin)), style)
+        bar += ui.styled(fill * (round(end) - round(begin)), style)
     channels = [
         f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
         for name, found in hit.channels.items()
     ]
     rows = [bar, *_legend_rows(features, width)]
     rows += [f"found by {', '.join(channels)}"] if channels else []
-    rows += [clipped(f"via {', then '.join(hit.via)}", width)] if hit.via else []
-    return "\n".join(f"{INDENT}{row}" for row in rows)
+    rows += [ui.clipped(f"via {', then '.join(hit.via)}", width)] if hit.via else []
+    return "\n".join(f"{ui.INDENT}{row}" for row in rows)
 
 
 def _legend_rows(features: Mapping[str, float], width: int) -> Iterator[str]:
@@ -183,7 +177,7 @@ def _legend_rows(features: Mapping[str, float], width: int) -> Iterator[str]:
         if used and used + len(text) + 2 > width:
             yield line
             line, used = "", 0
-        line += ("  " if used else "") + f"{styled(mark, style)} {text}"
+        line += ("  " if used else "") + f"{ui.styled(mark, style)} {text}"
         used += len(text) + 4
     if line:
         yield line
@@ -196,6 +190,6 @@ def _left_out_rows(trace: Trace) -> Iterator[tuple[str, ...]]:
             short_id(hit_id) if score is None else f"{score:.2f} {short_id(hit_id)}" for hit_id, score in scores.items()
         ]
         yield (f"{len(names):,} {why}",)
-        yield (f"  {clipped(', '.join(names[:MAX_LEFT_OUT]), line_width() - 4)}",)
+        yield (f"  {ui.clipped(', '.join(names[:MAX_LEFT_OUT]), ui.line_width() - 4)}",)
     if behind := sum(stage.get("behind", 0) for stage in trace.get("stages", ())):
         yield (f"{behind:,} behind the last that is shown; a higher --limit shows more",)

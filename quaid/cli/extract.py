@@ -44,8 +44,7 @@ ERRORS_OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRef
 def run_extract(
     invocation: Invocation,
     file: Annotated[
-        list[str] | None,
-        argument("FILE…", "Transcripts, exports or folders of them; - reads stdin."),
+        list[str] | None, argument("FILE…", "Transcripts, exports or folders of them; - reads stdin.")
     ] = None,
     session: Annotated[str | None, option("ID", "The session id, when the transcript has none.")] = None,
     pending: Annotated[bool, flag("Draw facts from the conversations that wait for a model.", "--pending")] = False,
@@ -350,8 +349,7 @@ def run_import(
     keep_owners: Annotated[bool, flag("Keep each user_id of mem0 as the owner.", "--keep-owners")] = False,
     project: Annotated[str | None, option("NAME", "The project the facts belong to.")] = None,
     into: Annotated[
-        str | None,
-        option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME."),
+        str | None, option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME.")
     ] = None,
     dry_run: Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")] = False,
 ) -> None:
@@ -431,8 +429,7 @@ def run_export(
     invocation: Invocation,
     file: Annotated[str | None, argument("FILE", "The file to write; the default, -, is stdout.")] = None,
     kind: Annotated[
-        list[str] | None,
-        option("KIND", "Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
+        list[str] | None, option("KIND", "Only this kind: fact, entity, episode, core, note … or ledger; repeatable.")
     ] = None,
 ) -> None:
     """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.

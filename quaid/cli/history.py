@@ -9,24 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from quaid.cli import terminal as ui
 from quaid.cli.change_output import warn_left
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import DryRun, argument, flag, option, parse_option_moment
-from quaid.cli.terminal import (
-    clipped,
-    count,
-    first,
-    line_width,
-    lines,
-    moment,
-    one_line,
-    paragraphs,
-    section,
-    short,
-    styled,
-    titled,
-)
 from quaid.errors import BadInputError, NoteNotFoundError, UsageError
 from quaid.model import Kind
 from quaid.shapes import json_object
@@ -89,8 +76,8 @@ def run_log(
     width = max(map(len, names), default=0)
     rows = []
     for name, view in zip(names, views, strict=True):
-        head = f"{styled(short(view.commit.id), 'yellow')}  {moment(view.commit.when)}  {name:{width}}"
-        rows.append(f"{head}  {one_line(view.what)}")
+        head = f"{ui.styled(ui.short(view.commit.id), 'yellow')}  {ui.moment(view.commit.when)}  {name:{width}}"
+        rows.append(f"{head}  {ui.one_line(view.what)}")
         rows += [f"            {path}" for path in view.commit.files] if stat else []
     invocation.respond("\n".join(rows), commits=[_commit_shape(view) for view in views])
     if not views:
@@ -128,14 +115,16 @@ def run_diff(
         answers = memory.timeline.diff_answers(before, after, questions, limit)
     facts = Counter(change.how for change in changes if change.kind == Kind.FACT)
     others = len(changes) - facts.total()
-    counts = [f"{number:,} {how}" for how, number in facts.items()] + ([count(others, "other note")] if others else [])
+    counts = [f"{number:,} {how}" for how, number in facts.items()] + (
+        [ui.count(others, "other note")] if others else []
+    )
     names = [
-        f"{moment(point.when)}, at {short(point.id)}" if point else otherwise
+        f"{ui.moment(point.when)}, at {ui.short(point.id)}" if point else otherwise
         for point, otherwise in ((before, "the beginning"), (after, "now"))
     ]
-    summary = styled(f"{' to '.join(names)}: {', '.join(counts) or 'nothing changed'}", "dim")
+    summary = ui.styled(f"{' to '.join(names)}: {', '.join(counts) or 'nothing changed'}", "dim")
     invocation.respond(
-        paragraphs(render_changes(changes), render_answers(answers), summary),
+        ui.paragraphs(render_changes(changes), render_answers(answers), summary),
         before=json_object(before, "id", "when") if before else None,
         after=json_object(after, "id", "when") if after else None,
         changes=changes,
@@ -179,21 +168,21 @@ def run_undo(
 
 def tell_undone(invocation: Invocation, undone: Undone, *, dry_run: bool = False) -> None:
     """Print what was taken back, and what stays."""
-    head = f"{styled('Would undo' if dry_run else 'Undone', 'green')}: {count(len(undone.commits), 'commit')}"
-    subjects = [f"  {clipped(commit.subject, line_width())}" for commit in undone.commits[:MAX_COMMITS]]
+    head = f"{ui.styled('Would undo' if dry_run else 'Undone', 'green')}: {ui.count(len(undone.commits), 'commit')}"
+    subjects = [f"  {ui.clipped(commit.subject, ui.line_width())}" for commit in undone.commits[:MAX_COMMITS]]
     text = "Nothing was changed: it is undone already, or has only asked and counted"
     if undone.changes or undone.commit:
-        text = lines(head, *subjects, f"  commit  {short(undone.commit)}" if undone.commit else None)
+        text = ui.lines(head, *subjects, f"  commit  {ui.short(undone.commit)}" if undone.commit else None)
     kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
     invocation.respond(
-        paragraphs(text, render_changes(undone.changes), section("Changed since, so it stays", kept)),
+        ui.paragraphs(text, render_changes(undone.changes), ui.section("Changed since, so it stays", kept)),
         dry_run=dry_run,
         commits=[commit.id for commit in undone.commits],
         **json_object(undone, "commit", "changes", "kept", "left"),
     )
     warn_left(invocation, undone.left)
     if undone.commit:
-        invocation.notify(f"Take that back with: quaid undo {short(undone.commit)}")
+        invocation.notify(f"Take that back with: quaid undo {ui.short(undone.commit)}")
 
 
 def run_bisect(
@@ -217,12 +206,14 @@ def run_bisect(
         is_there, asked, commits, view = memory.timeline.bisect(query, expect, span, limit)
     head = f"The answer {'has' if is_there else 'does not have'} {expect!r}, and never was seen otherwise"
     if view:
-        verb = styled("gained", "green") if is_there else styled("lost", "red")
-        when = f"{styled(short(view.commit.id), 'yellow')}  {moment(view.commit.when)}  {view.who}  {view.what}"
-        head = lines(f"The answer {verb} {expect!r} with", f"  {when}")
+        verb = ui.styled("gained", "green") if is_there else ui.styled("lost", "red")
+        when = (
+            f"{ui.styled(ui.short(view.commit.id), 'yellow')}  {ui.moment(view.commit.when)}  {view.who}  {view.what}"
+        )
+        head = ui.lines(f"The answer {verb} {expect!r} with", f"  {when}")
     changes = view.changes if view else ()
     invocation.respond(
-        paragraphs(head, render_changes(changes)),
+        ui.paragraphs(head, render_changes(changes)),
         query=query,
         expect=expect,
         is_there=is_there,
@@ -231,7 +222,7 @@ def run_bisect(
         commit=_commit_shape(view) if view else None,
         changes=changes,
     )
-    invocation.notify(f"(asked at {asked:,} of {count(commits, 'commit')})")
+    invocation.notify(f"(asked at {asked:,} of {ui.count(commits, 'commit')})")
     return 0 if view else 1
 
 
@@ -240,11 +231,11 @@ def render_changes(changes: Sequence[MemoryChange]) -> str:
     facts = [change for change in changes if change.kind == Kind.FACT]
     groups = {title: [fact for fact in facts if fact.how == how] for how, title in _FACTS.items()}
     groups |= {title: [change for change in changes if change.kind in kinds] for title, kinds in _OTHERS.items()}
-    return paragraphs(
+    return ui.paragraphs(
         *(
-            lines(
-                styled(f"{title} ({len(group):,})", "bold"),
-                *first([_render_change(change) for change in group], MAX_CHANGES, "  and {:,} more"),
+            ui.lines(
+                ui.styled(f"{title} ({len(group):,})", "bold"),
+                *ui.first([_render_change(change) for change in group], MAX_CHANGES, "  and {:,} more"),
             )
             for title, group in groups.items()
             if group
@@ -254,14 +245,14 @@ def render_changes(changes: Sequence[MemoryChange]) -> str:
 
 def _render_change(change: MemoryChange) -> str:
     mark = _MARKS.get(change.how, "~")
-    text = clipped(change.text, line_width() - 4)
+    text = ui.clipped(change.text, ui.line_width() - 4)
     if change.was is not None:
         text = render_words(change.was, change.text)
     details = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
     if change.how in {"superseded", "restored"}:  # which says it
         details = [sentence for sentence in details if not sentence.startswith(("superseded_by ", "valid_until "))]
-    rows = [f"      {clipped(sentence, line_width() - 6)}" for sentence in details]
-    return lines(f"  {styled(mark, _STYLES[mark])} {text}", *rows)
+    rows = [f"      {ui.clipped(sentence, ui.line_width() - 6)}" for sentence in details]
+    return ui.lines(f"  {ui.styled(mark, _STYLES[mark])} {text}", *rows)
 
 
 def render_words(before: str, after: str) -> str:
@@ -270,21 +261,23 @@ def render_words(before: str, after: str) -> str:
     words = []
     for how, text in diff_words(before, after):
         shape, style = marks.get(how, ("", ""))
-        words.append(styled(shape.format(text.strip()), style) if shape else text.strip())
+        words.append(ui.styled(shape.format(text.strip()), style) if shape else text.strip())
     return " ".join(words)
 
 
 def render_answers(answers: Sequence[AnswerChange]) -> str:
     """Return the questions whose answers differ, and how; empty without questions."""
     differing = [one for one in answers if one.gained or one.lost]
-    rows = [styled(f"Answers: {len(differing)} of {count(len(answers), 'question')} changed", "bold")]
+    rows = [ui.styled(f"Answers: {len(differing)} of {ui.count(len(answers), 'question')} changed", "bold")]
     for one in differing:
         rows.append(f"  {one.question.text}")
         for mark, hits in (("+", one.gained), ("-", one.lost)):
-            rows += [f"    {styled(mark, _STYLES[mark])} {clipped(hit.text, line_width() - 6)}" for hit in hits]
-        rows += [f"    {styled('expected and found', 'green')}: {name}" for name in one.found]
-        rows += [f"    {styled('expected and missing', 'red')}: {name}" for name in one.missing]
-    return lines(*rows) if answers else ""
+            rows += [
+                f"    {ui.styled(mark, _STYLES[mark])} {ui.clipped(hit.text, ui.line_width() - 6)}" for hit in hits
+            ]
+        rows += [f"    {ui.styled('expected and found', 'green')}: {name}" for name in one.found]
+        rows += [f"    {ui.styled('expected and missing', 'red')}: {name}" for name in one.missing]
+    return ui.lines(*rows) if answers else ""
 
 
 _Name = Annotated[str, argument("NAME", "The branch.")]
@@ -313,13 +306,13 @@ def list_branches(invocation: Invocation) -> None:
         heads = memory.timeline.branches.list()
         for head, newest in zip(heads, memory.timeline.tell(*(head.id for head in heads)), strict=True):
             ahead, behind = memory.git.count_apart(head.id, "HEAD")
-            mark = styled("*", "green") if head.is_current else " "
+            mark = ui.styled("*", "green") if head.is_current else " "
             apart = "" if head.is_current else f"{ahead} more, {behind} fewer commits"
             when = head.when.isoformat()
-            rows.append((mark, head.name, moment(when), apart, clipped(newest.what, line_width() // 2)))
+            rows.append((mark, head.name, ui.moment(when), apart, ui.clipped(newest.what, ui.line_width() // 2)))
             shape = json_object(head, "name", "id", "is_current", "place", when=when, ahead=ahead, behind=behind)
             shapes.append({**shape, "what": newest.what})
-    invocation.respond(section("Branches", rows) or "No branch yet: nothing is committed.", branches=shapes)
+    invocation.respond(ui.section("Branches", rows) or "No branch yet: nothing is committed.", branches=shapes)
 
 
 @run_branch.action("create")
@@ -331,7 +324,7 @@ def create(
     """Make a branch of the memory as it is, or as it was --from."""
     with invocation.open() as memory:
         head = memory.timeline.branches.create(name, start)
-    text = titled(f"{styled('Made', 'green')}: the branch {name}", [("at", short(head.id))])
+    text = ui.titled(f"{ui.styled('Made', 'green')}: the branch {name}", [("at", ui.short(head.id))])
     invocation.respond(text, **json_object(head, "name", "id"))
     invocation.notify(f"Use that memory with: quaid branch switch {name}")
 
@@ -343,7 +336,7 @@ def switch(invocation: Invocation, name: _Name) -> None:
         branches = memory.timeline.branches
         before = next((head.name for head in branches.list() if head.is_current), None)
         head = branches.switch(name)
-    text = titled(f"{styled('In use', 'green')}: the branch {name}", [("at", short(head.id))])
+    text = ui.titled(f"{ui.styled('In use', 'green')}: the branch {name}", [("at", ui.short(head.id))])
     invocation.respond(text, **json_object(head, "name", "id", before=before))
     if before not in {None, name}:
         invocation.notify(f"Go back with: quaid branch switch {before}")
@@ -357,11 +350,11 @@ def merge(invocation: Invocation, name: _Name) -> None:
         done = memory.timeline.branches.merge(name)
     text = f"Nothing to merge: {into} has all that {name} has"
     if done.id:
-        text = titled(f"{styled('Merged', 'green')}: {name} into {into}", [("commit", short(done.id))])
+        text = ui.titled(f"{ui.styled('Merged', 'green')}: {name} into {into}", [("commit", ui.short(done.id))])
     invocation.respond(text, name=name, into=into, commit=done.id, left=done.left)
     warn_left(invocation, done.left)
     if done.id:
-        step = f"undo it with: quaid undo {short(done.id)}"
+        step = f"undo it with: quaid undo {ui.short(done.id)}"
         invocation.notify(f"See what it brought with: quaid diff HEAD^..HEAD; {step}")
 
 
@@ -374,5 +367,5 @@ def delete(
     """Delete a branch that is merged; what it held is kept as a backup."""
     with invocation.open() as memory:
         backup = memory.timeline.branches.delete(name, force=force)
-    invocation.respond(f"{styled('Deleted', 'green')}: the branch {name}", name=name, backup=backup)
+    invocation.respond(f"{ui.styled('Deleted', 'green')}: the branch {name}", name=name, backup=backup)
     invocation.notify(f"Bring it back with: quaid branch create {name} --from {backup}")

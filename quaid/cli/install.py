@@ -59,8 +59,7 @@ def run_install(
         return
     machine = installation.this_machine()
     if host is None:
-        standings = installation.list_hosts(machine)
-        invocation.respond(render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
+        _list_hosts(invocation, installation.list_hosts(machine))
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
     vault, remark = locate_vault(invocation.vault)
@@ -70,7 +69,7 @@ def run_install(
         vault_guard.check(vault)
     wanted = InstallOptions(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
-    invocation.respond(render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
+    _respond(invocation, done, dry_run=dry_run, is_removed=False)
     if not (vault / CONFIG_FILE).is_file():
         invocation.notify(f"There is no vault at {vault} yet. Make one with: quaid init {shlex.quote(str(vault))}")
     elif not dry_run:
@@ -98,7 +97,7 @@ def run_uninstall(
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
     )
-    invocation.respond(render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
+    _respond(invocation, done, dry_run=dry_run, is_removed=True)
 
 
 def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, others: bool) -> None:
@@ -117,93 +116,68 @@ def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, 
     invocation.respond(f"{sentence}: {path}", host=_GIT_HOOK, dry_run=dry_run, changed=changed, files=[{"path": path}])
 
 
-def shape_of_done(done: InstallResult, *, dry_run: bool) -> dict[str, object]:
-    """Return what was done to a program's configs, as JSON."""
-    return {
-        "host": done.host.name,
-        "dry_run": dry_run,
-        "changed": bool(done.changes),
-        "files": [
-            {
-                "path": change.path,
-                "entries": change.names,
-                "altered": change.altered,
-                "backup": _backup(change),
-                "removed": change.after is None,
-                "diff": change.diff(),
-            }
-            for change in done.changes
-        ],
-        "still_to_do": done.next_steps,
-    }
-
-
-def shape_of_standing(standing: HostStatus) -> dict[str, object]:
-    """A program that agents run in, as JSON."""
-    return {
-        "name": standing.host.name,
-        "title": standing.host.title,
-        **json_object(standing, "found", "installed"),
-        "files": standing.paths,
-        "problem": standing.problem or None,
-        "next_step": _next_step(standing),
-    }
-
-
-def _backup(change: ConfigChange) -> Path | None:
-    """The copy of a config as it was before, if it is still there."""
-    return change.backup if change.backup and change.backup.exists() else None
-
-
-def render_survey(standings: tuple[HostStatus, ...]) -> str:
-    """One line a program that agents run in."""
-    rows = []
-    for one in standings:
+def _list_hosts(invocation: Invocation, hosts: Sequence[HostStatus]) -> None:
+    """Show the programs that agents run in, a line for each."""
+    rows, shapes = [], []
+    for one in hosts:
         state = "found" if one.found else styled("not found", "dim")
         if one.problem or one.installed:
             state = styled("cannot be read", "red") if one.problem else styled("installed", "green")
-        rows.append((one.host.name, state, _next_step(one)))
-    ending = "" if any(one.found for one in standings) else "None of them was found on this machine."
-    if any(one.installed for one in standings):
+        is_open = one.found and not (one.problem or one.installed)
+        step = f"quaid install {one.host.name}" if is_open else one.problem
+        rows.append((one.host.name, state, step))
+        shape = json_object(one.host, "name", "title") | json_object(one, "found", "installed", files=one.paths)
+        shapes.append({**shape, "problem": one.problem or None, "next_step": step})
+    ending = "" if any(one.found for one in hosts) else "None of them was found on this machine."
+    if any(one.installed for one in hosts):
         ending = "Prove what is installed with: quaid doctor --hooks"
-    return lines(columns(rows), ending)
+    invocation.respond(lines(columns(rows), ending), hosts=shapes)
 
 
-def _next_step(standing: HostStatus) -> str:
-    if standing.problem or standing.installed or not standing.found:
-        return standing.problem
-    return f"quaid install {standing.host.name}"
-
-
-def render_installed(done: InstallResult, *, dry_run: bool) -> str:
-    """Return what `quaid install` did, and what is left to the user."""
-    title = done.host.title
+def _respond(invocation: Invocation, done: InstallResult, *, dry_run: bool, is_removed: bool) -> None:
+    """Show what was done to a program's configs, and what is left to the user."""
+    title, state = done.host.title, "taken out of" if is_removed else "installed in"
     if not done.changes:
-        return f"Nothing to do: Quaid is installed in {title}."
-    if dry_run:
-        return f"Quaid would be installed in {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    parts = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
-    for number, step in enumerate(done.next_steps, 1):
-        # A sentence, and below it the command to type, if there is one, in one piece.
-        sentence, _, command = step.partition("\n")
-        parts.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
-        parts += [f"     {command}"] if command else []
-    return "\n".join([*parts, "", "Prove that it works with: quaid doctor --hooks"])
+        text = f"Nothing to do: Quaid is {'not ' * is_removed}installed in {title}."
+    elif dry_run:
+        most = 2 * line_width()  # a config of one line would fill the screen
+        rows = [row for change in done.changes for row in change.diff().splitlines()]
+        diff = "\n".join(coloured(row if len(row) <= most else clipped(row, most), "") for row in rows)
+        text = f"Quaid would be {state} {title}. Nothing was changed.\n\n{diff}"
+    elif is_removed:
+        parts = [f"{styled(f'Quaid is {state} {title}', 'bold')}. Your memory stays.", *_render_changes(done)]
+        if altered := [name for change in done.changes for name in change.altered]:
+            parts.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
+        parts += ["", f"{title} notices when it is started again."]
+        parts += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
+        text = "\n".join(parts)
+    else:
+        parts = [f"{styled(f'Quaid is {state} {title}', 'bold')}.", *_render_changes(done), "", "Left to you:"]
+        for number, step in enumerate(done.next_steps, 1):
+            # A sentence, and below it the command to type, if there is one, in one piece.
+            sentence, _, command = step.partition("\n")
+            parts.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
+            parts += [f"     {command}"] if command else []
+        text = "\n".join([*parts, "", "Prove that it works with: quaid doctor --hooks"])
+    files = [
+        json_object(
+            change,
+            "path",
+            "altered",
+            entries=change.names,
+            backup=_backup(change),
+            removed=change.after is None,
+            diff=change.diff(),
+        )
+        for change in done.changes
+    ]
+    shape = {"host": done.host.name, "dry_run": dry_run, "changed": bool(files), "files": files}
+    invocation.respond(text, **shape, still_to_do=done.next_steps)
 
 
-def render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
-    """Return what `quaid uninstall` did."""
-    title = done.host.title
-    if not done.changes:
-        return f"Nothing to do: Quaid is not installed in {title}."
-    if dry_run:
-        return f"Quaid would be taken out of {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    parts = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
-    if altered := [name for change in done.changes for name in change.altered]:
-        parts.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
-    parts += ["", f"{title} notices when it is started again."]
-    parts += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
-    return "\n".join(parts)
+def _backup(change: ConfigChange) -> Path | None:
+    """Return the copy of a config as it was before, if it is still there."""
+    return change.backup if change.backup and change.backup.exists() else None
 
 
 def _render_changes(done: InstallResult) -> list[str]:
@@ -224,13 +198,6 @@ def _join_hooks(names: Sequence[str]) -> list[str]:
     hooks = [name.removeprefix("hooks.") for name in names if name.startswith("hooks.")]
     others = [name for name in names if not name.startswith("hooks.")]
     return [*([f"{count(len(hooks), 'hook')}: {', '.join(hooks)}"] if hooks else []), *others]
-
-
-def _render_diffs(done: InstallResult) -> str:
-    """The diffs; a config of one line would fill the screen, so lines are cut."""
-    most = 2 * line_width()
-    rows = [row for change in done.changes for row in change.diff().splitlines()]
-    return "\n".join(coloured(row if len(row) <= most else clipped(row, most), "") for row in rows)
 
 
 def tell_about_models(invocation: Invocation, settings: ModelSettings) -> None:

@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, cast
 
+from quaid.cli import terminal as ui
 from quaid.cli.commands import Actions
 from quaid.cli.history import tell_undone
 from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.options import argument, check_one_of, flag, option
-from quaid.cli.terminal import (
-    clipped,
-    coloured,
-    count,
-    known,
-    line_width,
-    lines,
-    moment,
-    paragraphs,
-    section,
-    short,
-    styled,
-    titled,
-)
 from quaid.janitor import schedule
 from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Answer
@@ -87,15 +74,15 @@ def list_runs(
     with invocation.open() as memory:
         runs, questions = memory.janitor.runs(limit), memory.janitor.visible_questions()
     run_rows = [
-        (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", short(run.commit))
+        (run.run[-5:], ui.moment(run.started), run.outcome, f"{len(run.decisions)} decided", ui.short(run.commit))
         for run in runs
     ]
     question_rows = [
-        (one.rel_path.removeprefix("review/").removesuffix(".md"), clipped(one.title, line_width() - 24))
+        (one.rel_path.removeprefix("review/").removesuffix(".md"), ui.clipped(one.title, ui.line_width() - 24))
         for one in questions
     ]
     invocation.respond(
-        lines(section("Runs", run_rows), section("Waiting for you", question_rows)) or "No run yet.",
+        ui.lines(ui.section("Runs", run_rows), ui.section("Waiting for you", question_rows)) or "No run yet.",
         runs=runs,
         questions=[json_object(one, "key", "task", "title", path=one.rel_path) for one in questions],
     )
@@ -108,7 +95,7 @@ def show(invocation: Invocation, reference: _Reference) -> None:
         commits = memory.timeline.commits_of(reference)
         diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
     invocation.respond(
-        paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
+        ui.paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
         commits=[json_object(commit, diff=diffs[commit.id]) for commit in commits],
     )
 
@@ -134,9 +121,9 @@ def _answer(invocation: Invocation, reference: str, answer: Answer) -> None:
     with invocation.open() as memory:
         questions, _ = memory.janitor.answer(reference, answer, by_owner=True)
     verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
-    head = f"{styled(verb, 'green')}: {count(len(questions), 'question')}"
-    rows = [(clipped(question.title, line_width()),) for question in questions]
-    invocation.respond(titled(head, rows), answer=answer, questions=[question.rel_path for question in questions])
+    head = f"{ui.styled(verb, 'green')}: {ui.count(len(questions), 'question')}"
+    rows = [(ui.clipped(question.title, ui.line_width()),) for question in questions]
+    invocation.respond(ui.titled(head, rows), answer=answer, questions=[question.rel_path for question in questions])
     invocation.notify("The next run carries it out: quaid janitor run")
 
 
@@ -191,38 +178,38 @@ def shape_of_decision(decision: Decision) -> dict[str, object]:
 def render_report(report: RunReport) -> str:
     """A run for a person."""
     verb = "Would do" if report.is_dry_run else "Done"
-    head = f"{styled(verb, 'green')}: {count(len(report.done), 'decision')}" if report.done else "Nothing to do"
+    head = f"{ui.styled(verb, 'green')}: {ui.count(len(report.done), 'decision')}" if report.done else "Nothing to do"
     major = [decision for decision in report.done if not decision.is_minor]
     minor = Counter(decision.kind for decision in report.done if decision.is_minor)
     rows = [(f"{number} x {kind}", "") for kind, number in minor.items()]
-    rows += [(decision.task, clipped(decision.subject, line_width() - 20)) for decision in major[:MAX_SHOWN]]
+    rows += [(decision.task, ui.clipped(decision.subject, ui.line_width() - 20)) for decision in major[:MAX_SHOWN]]
     rows += [("", f"and {len(major) - MAX_SHOWN} more")] if len(major) > MAX_SHOWN else []
-    held = [(clipped(decision.subject, line_width() // 2), reason) for decision, reason in report.held_back]
+    held = [(ui.clipped(decision.subject, ui.line_width() // 2), reason) for decision, reason in report.held_back]
     cost = f", ${report.usage.cost_usd:.4f}" if report.usage.cost_usd else ""
-    tail = known(
+    tail = ui.known(
         ("run", report.run[-5:]),
         ("waits for a model", ", ".join(report.waiting)),
         ("vetoed", f"{report.vetoed} that you have undone before" if report.vetoed else None),
         ("overruled", f"{report.overruled} that would undo what you wrote" if report.overruled else None),
         ("model", f"{report.usage.tokens:,} tokens{cost}" if report.usage.calls else None),
-        ("commit", short(report.commit)),
+        ("commit", ui.short(report.commit)),
     )
-    return lines(
-        titled(head, rows),
-        section("To ask you", [(clipped(decision.subject, line_width()),) for decision in report.asked]),
-        section("Answered by you", [(text,) for text in report.answered]),
-        section("Held back", held[:MAX_SHOWN]),
-        titled("", tail),
+    return ui.lines(
+        ui.titled(head, rows),
+        ui.section("To ask you", [(ui.clipped(decision.subject, ui.line_width()),) for decision in report.asked]),
+        ui.section("Answered by you", [(text,) for text in report.answered]),
+        ui.section("Held back", held[:MAX_SHOWN]),
+        ui.titled("", tail),
     )
 
 
 def render_commit(commit: Commit, diff: str) -> str:
     """A commit with its diff, of whose headers only the new file's path is left."""
     rows = [row for row in diff.splitlines() if not row.startswith(("diff --git", "index ", "--- ", "old mode"))]
-    return lines(
-        f"{styled(short(commit.id), 'yellow')}  {styled(commit.subject, 'bold')}",
+    return ui.lines(
+        f"{ui.styled(ui.short(commit.id), 'yellow')}  {ui.styled(commit.subject, 'bold')}",
         "\n".join(f"  {row}" for row in commit.body.splitlines()),
         "\n".join(
-            f"  {row.removeprefix('+++ b/')}" if row.startswith("+++ b/") else coloured(row, "  ") for row in rows
+            f"  {row.removeprefix('+++ b/')}" if row.startswith("+++ b/") else ui.coloured(row, "  ") for row in rows
         ),
     )

@@ -24,18 +24,13 @@ _MIN_TEXT = 20
 
 def run_list(
     invocation: Invocation,
-    kind: Annotated[
-        list[str] | None,
-        option("KIND", f"Only this kind; repeatable: {', '.join(_KINDS)}."),
-    ] = None,
+    kind: Annotated[list[str] | None, option("KIND", f"Only this kind; repeatable: {', '.join(_KINDS)}.")] = None,
     of_type: Annotated[
-        list[str] | None,
-        option("TYPE", "Only this type (preference, person …); repeatable.", "--type"),
+        list[str] | None, option("TYPE", "Only this type (preference, person …); repeatable.", "--type")
     ] = None,
     status: Annotated[list[str] | None, option("STATUS", f"Only this one; repeatable: {', '.join(_STATUSES)}.")] = None,
     about: Annotated[
-        list[str] | None,
-        option("NAME", "Only notes about this person or thing; repeatable.", "--about", "--entity"),
+        list[str] | None, option("NAME", "Only notes about this person or thing; repeatable.", "--about", "--entity")
     ] = None,
     since: Annotated[str | None, option("DAY", "From this day on: 2026-03-01, last March.")] = None,
     until: Annotated[str | None, option("DAY", "Up to the end of this day.")] = None,
@@ -44,8 +39,7 @@ def run_list(
     sort: Annotated[str, option("ORDER", f"{', '.join(SORTS)}; the newest first by date.")] = "date",
     reverse: Annotated[bool, flag("The other way round.", "--reverse", "-r")] = False,
     limit: Annotated[
-        int | None,
-        option("N", f"Show at most N; a terminal shows {MAX_SHOWN}.", "--limit", "-n", min=1),
+        int | None, option("N", f"Show at most N; a terminal shows {MAX_SHOWN}.", "--limit", "-n", min=1)
     ] = None,
     paths: Annotated[bool, flag("Print nothing but the paths, one a line.", "--paths")] = False,
 ) -> None:
@@ -77,30 +71,23 @@ def run_list(
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]
     notes = [{**document_shape(note.document), "date": note.date, "text": note.text} for note in shown]
-    invocation.respond(
-        "\n".join(note.document.path for note in shown) if paths else _render_notes(shown),
-        notes=notes,
-        total=len(found),
-    )
+    invocation.respond(_render_notes(shown, only_paths=paths), notes=notes, total=len(found))
     if not found:
         invocation.notify("No note fits. See what there is: quaid stats")
     elif len(shown) < len(found):
         invocation.notify(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")
 
 
-def _render_notes(notes: Sequence[ListedNote]) -> str:
+def _render_notes(notes: Sequence[ListedNote], *, only_paths: bool) -> str:
     """Return a line a note: date, kind, status, text, and the shortest reference that means it."""
-    rows = [
-        (
-            note.date[:10],
-            note.document.type or note.document.kind,
-            SUPERSEDED if note.document.superseded_by else note.document.status or "",
-            short_id(note.document.id),
-        )
-        for note in notes
-    ]
-    heads = columns(rows).splitlines()
-    room = max(_MIN_TEXT, line_width() - max(map(len, heads), default=0) - 2)
-    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in notes]
+    documents = [note.document for note in notes]
+    if only_paths:
+        return "\n".join(document.path for document in documents)
+    states = [SUPERSEDED if document.superseded_by else document.status or "" for document in documents]
+    days, kinds = [note.date[:10] for note in notes], [document.type or document.kind for document in documents]
+    refs = [short_id(document.id) for document in documents]
+    heads = columns(zip(days, kinds, states, refs, strict=True)).splitlines()
     width = max(map(len, heads), default=0)
+    room = max(_MIN_TEXT, line_width() - width - 2)
+    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in notes]
     return "\n".join(f"{styled(head.ljust(width), 'dim')}  {text}" for head, text in zip(heads, texts, strict=True))

@@ -25,6 +25,10 @@ from quaid.vault import notes
 from quaid.vault.markdown import blank, plain
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
+_FENCE = re.compile(r"\s*(?:>\s*)*(?:`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+_LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?|>\s?)*")
+_LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|(?<=\])\([^()\s]+\)|https?://[^\s<>)\]]+")
 
 
 def run_remember(
@@ -34,8 +38,7 @@ def run_remember(
     speaker: Annotated[str | None, option("NAME", "The speaker.")] = None,
     source: Annotated[str, option("SOURCE", f"Where it comes from: {', '.join(SOURCES)}.")] = "user",
     keywords: Annotated[
-        list[str] | None,
-        option("WORDS", "Words to find it by, repeatable or with commas between them."),
+        list[str] | None, option("WORDS", "Words to find it by, repeatable or with commas between them.")
     ] = None,
     confidence: Annotated[float, option("0…1", "How certain the fact is.", min=0.0, max=1.0)] = 0.8,
     valid_from: Annotated[str | None, option("DATE", "The day from which it is true, such as 2026-11-01.")] = None,
@@ -153,15 +156,15 @@ def run_restore(invocation: Invocation, ref: Reference) -> None:
         try:
             tell_written(invocation, choosing(invocation, memory, ref, memory.restore))
         except NoteNotFoundError as error:
-            raise _NothingForgottenError(ref) from error
+            what = f"Nothing that was forgotten has the id {ref!r}. Find the whole id with: quaid log --json"
+            raise _NothingForgottenError(what) from error
 
 
 def run_link(
     invocation: Invocation,
     subject: Annotated[str, argument("SUBJECT", "A person or a thing.")],
     relation: Annotated[
-        str,
-        argument("RELATION", "The relation, such as works_at; an inverse such as employs is turned round."),
+        str, argument("RELATION", "The relation, such as works_at; an inverse such as employs is turned round.")
     ],
     target: Annotated[str, argument("OBJECT", "The person or thing it is related to.")],
 ) -> None:
@@ -196,24 +199,11 @@ def document_shape(document: Document) -> dict[str, object]:
         "path id kind type title status owner confidence speaker source session created valid_from valid_until "
         "superseded_by confirmations content_hash"
     )
-    return {name: getattr(document, name) for name in names.split()}
+    return json_object(document, *names.split())
 
 
 class _NothingForgottenError(QuaidError):
-    """`restore` needs what `forget` printed."""
-
     code = "not_found"
-
-    def __init__(self, reference: str) -> None:
-        super().__init__(
-            f"Nothing that was forgotten has the id {reference!r}. Find the whole id with: quaid log --json"
-        )
-
-
-_FENCE = re.compile(r"\s*(?:>\s*)*(?:`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}\s")
-_LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?|>\s?)*")
-_LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|(?<=\])\([^()\s]+\)|https?://[^\s<>)\]]+")
 
 
 def render_note(view: NoteView) -> str:
@@ -233,27 +223,24 @@ def render_note(view: NoteView) -> str:
 
 
 def _render_lines(body: str) -> Iterator[str]:
+    """Yield the lines of a body, those of prose within the terminal's width; tables stay whole."""
     for line, shown in zip(body.splitlines(), blank(body, "fence").splitlines(), strict=True):
         if line != shown:
             yield styled(line, "dim" if _FENCE.match(line) else "green")
-        elif _HEADING.match(line):
+            continue
+        if _HEADING.match(line):
             yield styled(line, "bold")
-        else:
-            yield _LINK.sub(lambda link: styled(link[0], "cyan"), _wrap(line))
-
-
-def _wrap(line: str) -> str:
-    """Return a line of prose within the terminal's width; tables stay whole."""
-    if len(line) <= line_width() or line.lstrip().startswith("|"):
-        return line
-    lead = _LEAD.match(line)
-    marks = lead[0] if lead else ""
-    below = marks if ">" in marks else " " * len(marks)
-    return textwrap.fill(
-        line[len(marks) :],
-        line_width(),
-        initial_indent=marks,
-        subsequent_indent=below,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            continue
+        wrapped = line
+        if len(line) > line_width() and not line.lstrip().startswith("|"):
+            lead = _LEAD.match(line)
+            marks = lead[0] if lead else ""
+            wrapped = textwrap.fill(
+                line[len(marks) :],
+                line_width(),
+                initial_indent=marks,
+                subsequent_indent=marks if ">" in marks else " " * len(marks),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        yield _LINK.sub(lambda link: styled(link[0], "cyan"), wrapped)

@@ -30,8 +30,7 @@ def run_purge(
     invocation: Invocation,
     ref: Annotated[str | None, argument("[REF]", "The note to purge, in all its versions.")] = None,
     text: Annotated[
-        str | None,
-        option("TEXT", "Purge this text wherever it stands; - reads it from stdin.", "--text"),
+        str | None, option("TEXT", "Purge this text wherever it stands; - reads it from stdin.", "--text")
     ] = None,
     regex: Annotated[bool, flag("TEXT is a regular expression.", "--regex")] = False,
     dry_run: Annotated[bool, flag("Show what would go, and change nothing.", "--dry-run")] = False,
@@ -40,8 +39,7 @@ def run_purge(
         bool, flag("Commits that are made again may lose their signatures.", "--drop-signatures")
     ] = False,
     disown: Annotated[
-        str | None,
-        option("OBJECT", "Purge nothing; ignore the lists in purged/ that name OBJECT.", "--disown"),
+        str | None, option("OBJECT", "Purge nothing; ignore the lists in purged/ that name OBJECT.", "--disown")
     ] = None,
 ) -> None:
     """Forget for real: rewrite the history without a note or a text, and prove that nothing here holds it.

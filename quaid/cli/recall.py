@@ -45,8 +45,7 @@ class QueryOptions(NamedTuple):
     owner: Annotated[str | None, option("NAME", "Who is asking; private notes of others are left out.")] = None
     session: Annotated[str | None, option("ID", "The current session: its own turns are left out.")] = None
     compacted_at: Annotated[
-        str | None,
-        option("TIME", "With --session: turns up to this time were compacted and may be found again."),
+        str | None, option("TIME", "With --session: turns up to this time were compacted and may be found again.")
     ] = None
     first: Annotated[str | None, option("DAY", "Created on this day or later.", "--from")] = None
     last: Annotated[str | None, option("DAY", "Created on this day or before.", "--to")] = None
@@ -54,8 +53,7 @@ class QueryOptions(NamedTuple):
     as_of: Annotated[str | None, option("REV|DAY", "What the memory held at this commit or day.")] = None
     superseded: Annotated[bool, flag("Also facts that were replaced or have expired.", "--superseded")] = False
     budget: Annotated[
-        int | None,
-        option("TOKENS", "Fill so many tokens: a block for each conversation and note, best first.", min=1),
+        int | None, option("TOKENS", "Fill so many tokens: a block for each conversation and note, best first.", min=1)
     ] = None
     ids: Annotated[bool, flag("With --budget: the id and the score of each memory.", "--ids")] = False
     context: Annotated[bool, flag("Print the core notes before the hits.", "--context")] = False
@@ -63,8 +61,7 @@ class QueryOptions(NamedTuple):
     explain: Annotated[bool, flag("Show how the answer was found and scored.", "--explain")] = False
     expect: Annotated[str | None, option("REF", "Exit with 0 when this note is among the hits, else with 1.")] = None
     show_last: Annotated[
-        bool,
-        flag("Show the last answer, or the last of --session: its hits, scores and left-outs.", "--last"),
+        bool, flag("Show the last answer, or the last of --session: its hits, scores and left-outs.", "--last")
     ] = False
 
     @property

@@ -82,7 +82,7 @@ def set_up(
 @run_serve.action("status")
 def show_status(invocation: Invocation, config: Config = None) -> None:
     """Show the vaults, the pending jobs and the failures."""
-    with _open_database(_load(config)) as database:
+    with _open_database(config) as (database, _):
         catalogue = Catalogue(database)
         counts, vaults = catalogue.count(), catalogue.list_all()
     head = f"{count(counts['vaults'], 'vault')}, {counts['failing']} failing, {count(counts['jobs'], 'job')} waiting"
@@ -100,8 +100,7 @@ def add_vault(
     config: Config = None,
 ) -> None:
     """Serve a repository."""
-    settings = _load(config)
-    with _open_database(settings) as database:
+    with _open_database(config) as (database, settings):
         shown = Catalogue(database, settings.plain_hosts).add(name, address, branch).shown_address
     invocation.respond(f"{styled('Added', 'green')}: {name}, {shown}", name=name, address=shown, outcome="added")
 
@@ -109,8 +108,7 @@ def add_vault(
 @vault.action("remove")
 def remove_vault(invocation: Invocation, name: Name, config: Config = None) -> None:
     """Serve a repository no longer; it is not changed."""
-    settings = _load(config)
-    with _open_database(settings) as database:
+    with _open_database(config) as (database, settings):
         indexes = Indexes(settings.database, 1)
         indexes.open()
         indexes.forget(Catalogue(database).remove(name))
@@ -128,7 +126,7 @@ def add_token(
     config: Config = None,
 ) -> None:
     """Make a token for a machine; it is printed only once."""
-    with _open_database(_load(config)) as database:
+    with _open_database(config) as (database, _):
         grants = dict(parse_typed_grants(grant or [])) | ({METRICS: frozenset({"read"})} if metrics else {})
         if not grants:
             raise UsageError("It may do nothing. Give a vault and scopes: --grant team:read,write")
@@ -140,7 +138,7 @@ def add_token(
 @token.action("list")
 def list_tokens(invocation: Invocation, config: Config = None) -> None:
     """List the tokens and what each may do."""
-    with _open_database(_load(config)) as database:
+    with _open_database(config) as (database, _):
         tokens = Tokens(database).list_all()
     rows = [
         (name, owner, " ".join(f"{vault}:{','.join(sorted(scopes))}" for vault, scopes in grants.items()))
@@ -153,7 +151,7 @@ def list_tokens(invocation: Invocation, config: Config = None) -> None:
 @token.action("remove")
 def remove_token(invocation: Invocation, name: Name, config: Config = None) -> None:
     """Revoke a token."""
-    with _open_database(_load(config)) as database:
+    with _open_database(config) as (database, _):
         Tokens(database).remove(name)
     invocation.respond(f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
 
@@ -169,11 +167,12 @@ def _check_driver() -> None:
 
 
 @contextmanager
-def _open_database(config: ServerConfig) -> Iterator[Database]:
+def _open_database(path: Path | None) -> Iterator[tuple[Database, ServerConfig]]:
+    config = _load(path)
     _check_driver()
     database = Database(config.database, 2)
     try:
         database.open()
-        yield database
+        yield database, config
     finally:
         database.close()

@@ -6,23 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
+from quaid.cli import terminal as ui
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import flag, option, parse_option_moment
-from quaid.cli.terminal import (
-    clipped,
-    columns,
-    count,
-    draw_bar,
-    first,
-    known,
-    lines,
-    milliseconds,
-    moment,
-    paragraphs,
-    section,
-    size,
-    titled,
-)
 from quaid.errors import UsageError
 from quaid.local.model_usage import DayUsage, PromptUsage
 from quaid.local.recall_log import Gap
@@ -100,12 +86,12 @@ def run_stats(
 
 def render_stats(numbers: stats.Stats) -> str:
     """Return the first page: notes by kind, type, status and speaker."""
-    head = known(
+    head = ui.known(
         ("notes", f"{numbers.notes:,}"),
         ("graph", f"{numbers.entities:,} entities, {numbers.edges:,} edges, {numbers.relations:,} relations"),
         ("chunks", f"{numbers.chunks:,}, {numbers.embedded:,} embedded"),
-        ("disk", f"index {size(numbers.index_bytes)}, embeddings {size(numbers.cache_bytes)}"),
-        ("time", f"{moment(numbers.oldest)} to {moment(numbers.newest)}" if numbers.oldest else None),
+        ("disk", f"index {ui.size(numbers.index_bytes)}, embeddings {ui.size(numbers.cache_bytes)}"),
+        ("time", f"{ui.moment(numbers.oldest)} to {ui.moment(numbers.newest)}" if numbers.oldest else None),
     )
     groups = {
         "Kinds": numbers.kinds,
@@ -114,10 +100,10 @@ def render_stats(numbers: stats.Stats) -> str:
         "Speakers": numbers.speakers,
     }
     tables = (
-        section(title, [(name, f"{number:,}") for name, number in group.items()], right=(1,))
+        ui.section(title, [(name, f"{number:,}") for name, number in group.items()], right=(1,))
         for title, group in groups.items()
     )
-    return paragraphs(columns(head), *tables)
+    return ui.paragraphs(ui.columns(head), *tables)
 
 
 def render_recall_stats(
@@ -125,44 +111,46 @@ def render_recall_stats(
 ) -> str:
     """Return the page of `--recall`."""
     off = "The recall log is off; switch it on with: quaid config recall.log text" if settings.log == "off" else ""
-    often = section(
+    often = ui.section(
         "Most recalled",
         [
-            (f"{use.accesses:,}x", clipped(name or f"{ref} (no longer there)", WIDTH))
+            (f"{use.accesses:,}x", ui.clipped(name or f"{ref} (no longer there)", WIDTH))
             for ref, name, use in most_recalled
         ],
         right=(0,),
     )
     latency = numbers.latency
     if not numbers.recalls or latency is None:
-        return paragraphs(off or "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'", often)
+        return ui.paragraphs(
+            off or "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'", often
+        )
     answered, degraded = (f"{100 * n / numbers.recalls:.0f}%" for n in (numbers.answered, numbers.degraded_recalls))
     without = f"{numbers.unanswered:,}" if numbers.unanswered else "none"
     hint = " (see quaid stats --gaps)" if numbers.unanswered else ""
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
     head = [
-        ("recalls", f"{numbers.recalls:,} from {moment(numbers.first)} to {moment(numbers.last)}"),
+        ("recalls", f"{numbers.recalls:,} from {ui.moment(numbers.first)} to {ui.moment(numbers.last)}"),
         ("answered", f"{numbers.answered:,} ({answered}), {without} without a hit{hint}"),
         ("degraded", f"{numbers.degraded_recalls:,} ({degraded}): {kinds}" if numbers.degraded_recalls else "none"),
         ("asked by", ", ".join(f"{door} {number:,}" for door, number in numbers.doors.items())),
     ]
     speeds = [("", "half within", "95% within")]
     speeds += [
-        (name, milliseconds(stage.p50_ms), milliseconds(stage.p95_ms))
+        (name, ui.milliseconds(stage.p50_ms), ui.milliseconds(stage.p95_ms))
         for name, stage in {"all": latency, **numbers.stages}.items()
     ]
     held = [position for position, bar in enumerate(numbers.histogram) if bar.count]
     bars = numbers.histogram[held[0] : held[-1] + 1]
-    times = [(f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer", f"{bar.count:,}") for bar in bars]
+    times = [(f"up to {ui.milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer", f"{bar.count:,}") for bar in bars]
     newest = numbers.days[-MAX_DAYS:]
     days = [
-        (day.date, f"{day.recalls:,}", f"{100 * day.answered / day.recalls:.0f}%", milliseconds(day.p50_ms))
+        (day.date, f"{day.recalls:,}", f"{100 * day.answered / day.recalls:.0f}%", ui.milliseconds(day.p50_ms))
         for day in newest
     ]
-    return paragraphs(
+    return ui.paragraphs(
         off,
-        columns(head),
-        section("Speed", speeds, right=(1, 2)),
+        ui.columns(head),
+        ui.section("Speed", speeds, right=(1, 2)),
         _bars("How long a recall took", times, [bar.count for bar in bars], BAR_WIDTH),
         _bars("By day: recalls, share answered, half within", days, [day.recalls for day in newest], BAR_WIDTH),
         often,
@@ -171,8 +159,8 @@ def render_recall_stats(
 
 def _bars(title: str, rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: int) -> str:
     """Return a section of rows, each with a bar as long as its number is of the greatest."""
-    drawn = [(*row, draw_bar(number, max(numbers), width)) for row, number in zip(rows, numbers, strict=True)]
-    return section(title, drawn, right=range(1, len(rows[0])))
+    drawn = [(*row, ui.draw_bar(number, max(numbers), width)) for row, number in zip(rows, numbers, strict=True)]
+    return ui.section(title, drawn, right=range(1, len(rows[0])))
 
 
 def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) -> str:
@@ -184,12 +172,13 @@ def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) 
     if not gaps:
         return "No gap is known: every question asked so far has found something."
     rows = [
-        (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], WIDTH)) for gap in gaps[:MAX_GAPS]
+        (ui.moment(gap.last_asked), f"{gap.asked:,}x", ui.clipped(gap.text or gap.key[:12], WIDTH))
+        for gap in gaps[:MAX_GAPS]
     ]
     stored = "This list stores only hashes" if settings.gaps == "hashes" else "New questions are not listed"
     step = f"\n{stored}. Store the words from now on with: quaid config recall.gaps text.{in_log}"
-    return lines(
-        section(f"{count(total, 'question')} found nothing", rows),
+    return ui.lines(
+        ui.section(f"{ui.count(total, 'question')} found nothing", rows),
         f"  … and {total - len(rows):,} more" if total > len(rows) else "",
         "" if settings.gaps == "text" else step,
     )
@@ -203,23 +192,23 @@ def render_model_stats(
         return "No model was asked here in 90 days. See which one would be: quaid doctor"
     tokens = f" of {caps.max_tokens_per_day:,}" if caps.max_tokens_per_day else ""
     dollars = f" of ${caps.max_usd_per_day:.2f}" if caps.max_usd_per_day else ""
-    spent = f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}"
+    spent = f"{ui.count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}"
     unsettled = sum(day.unsettled for day in days)
-    head = known(
+    head = ui.known(
         ("today", spent),
-        ("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken" if unsettled else None),
+        ("unended", f"{ui.count(unsettled, 'call')}, counted at the most that could be taken" if unsettled else None),
     )
     newest = days[-MAX_DAYS:]
     by_prompt = [(one.prompt.partition("@")[0], one.model, *_usage(one.usage)) for one in prompts[:MAX_PROMPTS]]
-    return paragraphs(
-        columns(head),
+    return ui.paragraphs(
+        ui.columns(head),
         _bars(
             "By day: calls, tokens in and out, cost",
             [(day.day, *_usage(day.usage)) for day in newest],
             [day.usage.tokens for day in newest],
             BAR_WIDTH // 2,
         ),
-        section("By prompt, 90 days", by_prompt, right=(2, 3, 4, 5)),
+        ui.section("By prompt, 90 days", by_prompt, right=(2, 3, 4, 5)),
     )
 
 
@@ -229,7 +218,7 @@ def render_health_stats(days: Sequence[Snapshot], until: date, warning: str | No
         return warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
     costs = [day.cost_usd for day in days if day.cost_usd is not None]
     head = [
-        ("runs", f"on {count(len(days), 'day')} from {days[0].day} to {days[-1].day}"),
+        ("runs", f"on {ui.count(len(days), 'day')} from {days[0].day} to {days[-1].day}"),
         ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(days) else ' and more, of unknown price'}"),
     ]
     charts: dict[str, list[float | None]] = {
@@ -252,7 +241,7 @@ def render_health_stats(days: Sequence[Snapshot], until: date, warning: str | No
         for name, numbers in charts.items()
     ]
     title = f"{HEALTH_DAYS} days: the last, the change, {DAYS_A_CELL} days a bar"
-    return paragraphs(columns(head), section(title, rows, right=(1, 2)), warning)
+    return ui.paragraphs(ui.columns(head), ui.section(title, rows, right=(1, 2)), warning)
 
 
 def _chart(name: str, figures: Mapping[str, float | None], until: date) -> tuple[str, str, str]:
@@ -275,9 +264,9 @@ def _chart(name: str, figures: Mapping[str, float | None], until: date) -> tuple
 
 def _format_figure(name: str, number: float) -> str:
     if name in {"index", "repository"}:
-        return size(int(number))
+        return ui.size(int(number))
     if name == "recall":
-        return milliseconds(number)
+        return ui.milliseconds(number)
     if name == "cost":
         return _dollars(number)
     return f"{100 * number:.0f}%" if name == "embedded" else f"{number:,.0f}"
@@ -329,14 +318,14 @@ def _render(found: Mapping[str, Any]) -> str:
     most = max(one["facts"] for one in found["sources"])
     rows, unusual = [HEADINGS], []
     for one in found["sources"]:
-        name, bar = one["source"], draw_bar(one["facts"], most, AUDIT_BAR)
+        name, bar = one["source"], ui.draw_bar(one["facts"], most, AUDIT_BAR)
         numbers = f"{one['facts']:,}", bar, f"{one['notes']:,}", f"{one['commits']:,}"
-        rows.append((name, *numbers, moment(one["first"])[:10], moment(one["last"])[:10]))
+        rows.append((name, *numbers, ui.moment(one["first"])[:10], ui.moment(one["last"])[:10]))
         for flood in one["floods"]:
             usual = f"usual are {flood['usual']:g} a day, at most {flood['most']:.0f}"
-            unusual.append((name, f"a flood on {flood['day']}: {count(flood['facts'], 'fact')}; {usual}"))
+            unusual.append((name, f"a flood on {flood['day']}: {ui.count(flood['facts'], 'fact')}; {usual}"))
         for over in one["over_quota"]:
-            facts = f"{count(over['facts'], 'fact')} of {found['facts_per_day']:,}"
+            facts = f"{ui.count(over['facts'], 'fact')} of {found['facts_per_day']:,}"
             unusual.append((name, f"over its quota on {over['day']}: {facts}"))
         others = set(one["committers"]) - {name.partition(":")[2]}
         if one["who"] in {"owner", "other"} and others:
@@ -344,16 +333,19 @@ def _render(found: Mapping[str, Any]) -> str:
     lone = [(each["source"], each["path"]) for each in found["lone"]]
     misfits = [(each["path"], f"source: {each['said']}, by {', '.join(each['authors'])}") for each in found["misfits"]]
     lists = (
-        (f"{count(len(lone), 'fact')} that only one agent says, confirmed by nobody", lone),
-        (f"{count(len(misfits), 'fact')} by another hand than `source:` says", misfits),
+        (f"{ui.count(len(lone), 'fact')} that only one agent says, confirmed by nobody", lone),
+        (f"{ui.count(len(misfits), 'fact')} by another hand than `source:` says", misfits),
     )
-    return paragraphs(
-        columns(rows, right=(1, 3, 4)),
-        section("Unusual", unusual),
+    return ui.paragraphs(
+        ui.columns(rows, right=(1, 3, 4)),
+        ui.section("Unusual", unusual),
         *(
-            titled(
+            ui.titled(
                 title,
-                [(row,) for row in first(columns(table).splitlines(), MAX_SHOWN, "… and {:,} more; all with --json")],
+                [
+                    (row,)
+                    for row in ui.first(ui.columns(table).splitlines(), MAX_SHOWN, "… and {:,} more; all with --json")
+                ],
             )
             for title, table in lists
             if table
