@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import DEPTH, MOST_TURNS, measure, measure_facts
 from locomo_data import Question, Turn, load, read_questions
-from machine import describe_machine
 from precision import DATA, Bench, Case, judge, read_case
 
 from quaid import Memory
@@ -113,8 +113,7 @@ def main() -> None:
         "machine": describe_machine(),
     }
     _report(figures)
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(options.json, figures)
 
 
 def toggled(name: str) -> Profile:
@@ -304,12 +303,10 @@ def _report(figures: Mapping[str, Any]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
     stages = [*FEATURES, *OTHERS, "classic"]
     parser.add_argument("--stage", action="append", choices=stages, help="this stage alone; repeatable")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

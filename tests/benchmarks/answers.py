@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 import beam_data
 import locomo_data
 import numpy as np
+from bench import describe_machine, make_parser, save
 from conversations import over_conversations, track, vault_folder
-from machine import describe_machine
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -365,8 +365,7 @@ def _report(figures: dict[str, Any], options: argparse.Namespace) -> None:
         print(f"held at {budget}: {change['difference']:+.3f} ({change['low']:+.3f} … {change['high']:+.3f})")
     if figures["models"]:
         print(f"answered and judged by {figures['models']}")
-    if options.json:
-        Path(options.json).write_text(json.dumps(shape, indent=2), encoding="utf-8")
+    save(options.json, shape)
 
 
 # -- the sets ----------------------------------------------------------------------------------------------------------
@@ -404,7 +403,7 @@ BEAM = Set(beam_data.load, beam_data.ingest, beam_data.session_texts, _beam_ques
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--beam", action="store_true", help="ask BEAM's questions in place of LoCoMo's")
     parser.add_argument("--facts", choices=["none", "observation", "extraction"], default="none")
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
@@ -414,8 +413,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ask", action="store_true", help="let a model answer and judge")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. models.provider=ollama; repeatable")
     parser.add_argument("--threads", type=int, default=4, help="questions that a model is asked at once")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
-    parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--raw", help="write what became of each question to this file")
     options = parser.parse_args()
     options.budget = options.budget or list(BUDGETS)

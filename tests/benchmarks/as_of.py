@@ -10,24 +10,19 @@ in the cache. Beside each stands its share of what `reindex` takes in the same r
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
-from machine import describe_machine
-from scale import PEOPLE, statement
+from bench import commit_all, describe_machine, make_parser, median_s, save, timed, write_fact
+from scale import BEGIN, PEOPLE, statement
 
 from quaid import Memory
-from quaid.capture.facts import NewFact, plan_fact
 from quaid.place import state_folder
 
 TARGET_S = 2.0
@@ -36,11 +31,9 @@ RUNS = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=20)
-    parser.add_argument("--json", help="write the figures to this file")
-    parser.add_argument("--keep", help="folder in which the vault is kept and found again")
     options = parser.parse_args()
     print(describe_machine())
     root = Path(options.keep or tempfile.gettempdir()) / f"quaid-as-of-{options.notes}"
@@ -48,10 +41,7 @@ def main() -> None:
         generate(root, options.notes, options.commits)
     found = measure(root, options.commits)
     _print_table(found, options.notes)
-    if options.json:
-        Path(options.json).write_text(
-            json.dumps({"machine": describe_machine(), "notes": options.notes, **found}, indent=2)
-        )
+    save(options.json, {"notes": options.notes, **found})
     if not options.keep:
         shutil.rmtree(root)
 
@@ -59,9 +49,7 @@ def main() -> None:
 def generate(root: Path, notes: int, commits: int) -> None:
     """A vault of `notes` facts that came in `commits` commits, a day apart; its index, complete."""
     chance = random.Random(11)
-    memory, _ = Memory.create(root)
-    memory.close()
-    start = datetime(2025, 1, 1, tzinfo=UTC)
+    Memory.create(root)[0].close()
     living: list[Path] = []
     for number in range(commits):
         for path in chance.sample(living, min(EDITED, len(living))):
@@ -70,29 +58,18 @@ def generate(root: Path, notes: int, commits: int) -> None:
             path.unlink()
             living.remove(path)
         for fact in range(notes * number // commits, notes * (number + 1) // commits):
-            now = start + timedelta(minutes=37 * fact)
-            _, edit = plan_fact(NewFact(statement(chance, fact), speaker=chance.choice(PEOPLE)), now)
-            path = root / edit.rel_path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(edit.after or b"")
-            living.append(path)
-        _commit(root, f"facts {number}", start + timedelta(days=number))
+            now = BEGIN + timedelta(minutes=37 * fact)
+            living.append(write_fact(root, statement(chance, fact), now, speaker=chance.choice(PEOPLE)))
+        commit_all(root, f"facts {number}", BEGIN + timedelta(days=number))
         with Memory.open(root) as memory:
             memory.sync()  # each text is embedded in its time, and the cache keeps it
-
-
-def _commit(root: Path, message: str, when: datetime) -> None:
-    identity = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in
-                (("NAME", "a"), ("EMAIL", "a@b"), ("DATE", when.isoformat()))}  # fmt: skip
-    for command in (["add", "-A"], ["-c", "gc.auto=0", "commit", "-qm", message]):
-        subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **identity})
 
 
 def measure(root: Path, commits: int) -> dict[str, dict[str, float]]:
     """Wall times in seconds, the median of three runs, by revision."""
     with Memory.open(root) as memory:
-        reindex = statistics.median(_seconds(memory.reindex) for _ in range(RUNS))
-    bare = statistics.median(_seconds(lambda: _ask(root, "none")) for _ in range(RUNS))
+        reindex = median_s(RUNS, memory.reindex)
+    bare = median_s(RUNS, lambda: _ask(root, "none"))
     found = {"the present": {"reindex": reindex, "recall": bare}}
     for name, revision in (
         ("HEAD~1", "HEAD~1"),
@@ -102,8 +79,8 @@ def measure(root: Path, commits: int) -> dict[str, dict[str, float]]:
         first, cached = [], []
         for _ in range(RUNS):
             shutil.rmtree(state_folder(root) / "as-of", ignore_errors=True)
-            first.append(_seconds(lambda revision=revision: _ask(root, revision)))
-            cached.append(_seconds(lambda revision=revision: _ask(root, revision)))
+            first.append(timed(lambda revision=revision: _ask(root, revision))[1])
+            cached.append(timed(lambda revision=revision: _ask(root, revision))[1])
         found[name] = {"first": statistics.median(first), "cached": statistics.median(cached)}
     return found
 
@@ -120,12 +97,6 @@ def answer(root: Path, revision: str) -> None:
         found = memory.recall(question, 10, as_of=None if revision == "none" else revision, keep=False)
     assert found.hits
     assert not found.degraded, found.degraded
-
-
-def _seconds(call: object) -> float:
-    started = time.perf_counter()
-    call()  # type: ignore[operator]
-    return time.perf_counter() - started
 
 
 def _print_table(found: dict[str, dict[str, float]], notes: int) -> None:

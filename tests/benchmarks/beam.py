@@ -13,7 +13,6 @@ of hits is asked for, against *limit 10*.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections import defaultdict
 from functools import partial
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import beam_data
+from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import METRICS, ask_all, changed
-from machine import describe_machine
 
 from quaid.config import load_settings
 
@@ -42,8 +41,7 @@ def main() -> None:
     for pool in options.pool or POOLS:
         figures["pools"][pool] = _summarise({job: found for job, found in asked.items() if job[0] == pool})
     _report(figures)
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(options.json, figures)
 
 
 def ask(talk: dict[str, Any], pool: str, root: Path, *, changes: list[str]) -> tuple[list[str], Rows, list[float]]:
@@ -91,12 +89,10 @@ def _report(figures: dict[str, Any]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--pool", choices=POOLS, action="append", help="this pool alone; repeatable")
     parser.add_argument("--only", action="append", help="a conversation, e.g. beam-3; repeatable")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

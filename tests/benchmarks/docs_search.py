@@ -20,7 +20,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine
 
 from quaid.docs import search
 from quaid.docs.catalogue import Doc

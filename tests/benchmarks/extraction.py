@@ -7,23 +7,17 @@ The model is a service on this machine that answers at once, in the format of An
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
-from machine import describe_machine
-from scale import PEOPLE, PLACES, THINGS, generate, statement
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import describe_machine, make_parser, print_figures, quaid, save, timed
 from replay import Replay
+from scale import PEOPLE, PLACES, THINGS, scale_vault, statement
 
 from quaid import Memory
 
@@ -32,24 +26,17 @@ RUNS = 9
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, default=10_000)
-    parser.add_argument("--json", help="write the figures to this file")
-    parser.add_argument("--keep", help="folder in which the vault is kept and found again")
     options = parser.parse_args()
     print(describe_machine())
     figures = measure(options.notes, options.keep or "")
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:<{width}}  {value:8.3f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+    print_figures(figures, 3)
+    save(options.json, {"figures": figures})
 
 
 def measure(notes: int, keep: str) -> dict[str, float]:
-    root = Path(keep or tempfile.mkdtemp()) / f"quaid-scale-{notes}"
-    if not root.exists():
-        generate(root, notes)
+    root = scale_vault(Path(keep or tempfile.mkdtemp()), notes)
     chance = random.Random()
     with Memory.open(root) as memory:
         memory.sync()
@@ -113,19 +100,15 @@ def _session(folder: Path, chance: random.Random) -> tuple[Path, tuple[str, dict
 
 
 def _process(root: Path, path: Path) -> float:
-    command = [str(Path(sys.executable).with_name("quaid")), "extract", str(path), "--vault", str(root), "--json"]
-    started = time.perf_counter()
-    done = subprocess.run(command, check=True, capture_output=True)
-    took = time.perf_counter() - started
-    assert json.loads(done.stdout)["waiting"] is False
+    printed, took = timed(lambda: quaid("extract", str(path), "--vault", str(root), "--json"))
+    assert json.loads(printed)["waiting"] is False
     return took
 
 
 def _inside(memory: Memory, path: Path) -> float:
-    started = time.perf_counter()
-    done = memory.extract(path)
+    done, took = timed(lambda: memory.extract(path))
     assert len(done.facts) == FACTS
-    return time.perf_counter() - started
+    return took
 
 
 if __name__ == "__main__":

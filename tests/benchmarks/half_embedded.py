@@ -21,9 +21,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from bench import describe_machine, make_parser, save
 from locomo import cited_turns
 from locomo_data import Question, Turn, ingest, load, read_questions, session_lines
-from machine import describe_machine
 
 from quaid import Memory
 from quaid.index import vectors
@@ -62,9 +62,7 @@ def main() -> None:
         print(f"{table:16}" + "".join(f"{f'@{depth}':>8}" for depth in DEPTHS))
         for name, row in scores.items():
             print(f"{name:16}" + "".join(f"{score:8.3f}" for score in row))
-    if options.json:
-        result = {"rows": rows, "depths": DEPTHS, "questions": count, "machine": describe_machine()}
-        Path(options.json).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    save(options.json, {"rows": rows, "depths": DEPTHS, "questions": count})
 
 
 def write_notes(conversation: Mapping[str, Any], root: Path) -> None:
@@ -129,10 +127,9 @@ def _mean(found: list[list[bool]]) -> list[float]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
     parser.add_argument("--questions", type=int, help="ask only so many of each conversation")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

@@ -8,7 +8,6 @@ by the hook alone, by words and graph, and by the resident, with the embedding m
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -20,9 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, save, timed
 from resident import resident
-from scale import generate
+from scale import scale_vault
 
 from quaid import Memory
 from quaid.local import queue
@@ -37,25 +36,20 @@ QUESTIONS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--keep", help="the folder of the vaults")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
     figures = measure(options.notes, options.runs, options.keep)
     print(f"{'ms, whole process':<28}{'median':>8}{'worst':>8}")
     for name, (median, worst) in figures.items():
         print(f"{name:<28}{median:>8.0f}{worst:>8.0f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+    save(options.json, {"figures": figures})
 
 
 def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, float]]:
-    source = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
-    if not source.exists():
-        generate(source, notes)
+    source = scale_vault(Path(keep or tempfile.gettempdir()), notes)
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
     trust(root)
@@ -92,11 +86,7 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
 
 def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
     """(median, worst) in milliseconds; the first call is not counted."""
-    taken = []
-    for number in range(runs + 1):
-        started = time.perf_counter()
-        call(number)
-        taken.append((time.perf_counter() - started) * 1000)
+    taken = [1000 * timed(lambda n=number: call(n))[1] for number in range(runs + 1)]
     return statistics.median(taken[1:]), max(taken[1:])
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, save
 
 from quaid import Memory
 from quaid.agents.prompt_context import build_prompt_context
@@ -96,9 +95,8 @@ def main() -> None:
             if options.verbose:
                 _print_wrong(answers)
     print(f"{len(keys)} facts; {describe_machine()}")
-    if options.json:
-        shape = {name: {title: asdict(row) for title, row in table.items()} for name, table in result.items()}
-        Path(options.json).write_text(json.dumps(shape | {"machine": describe_machine()}, indent=2), encoding="utf-8")
+    shape = {name: {title: asdict(row) for title, row in table.items()} for name, table in result.items()}
+    save(options.json, shape)
 
 
 def read_rows() -> list[Row]:
@@ -184,10 +182,9 @@ def _print_wrong(answers: Sequence[Given]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--verbose", action="store_true", help="print each prompt that was answered wrong")
     parser.add_argument("--known", action="store_true", help="leave out the fresh prompts")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

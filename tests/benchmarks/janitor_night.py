@@ -9,16 +9,14 @@ are a token.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
 import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import make_parser, save, use_model
 from janitor_judge import Judge
 from replay import Replay, answers, write_sessions
 
@@ -72,27 +70,22 @@ class TalkativeJudge(Judge):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--old", type=int, default=14, help="sessions of the nights before")
     parser.add_argument("--new", type=int, default=2, help="sessions of the measured night")
-    parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--show", help="write each question and its answer into this folder")
     options = parser.parse_args()
-    os.environ["QUAID_NOTIFICATIONS_CHANNELS"] = ""
     figures = measure(options.old, options.new, Path(options.show) if options.show else None)
     print(f"{'prompt':<20}{'calls':>7}{'asked':>9}{'answered':>10}{'sum':>9}")
     for name, (calls, asked, answered) in figures.items():
         print(f"{name:<20}{calls:>7}{asked:>9,}{answered:>10,}{asked + answered:>9,}")
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2))
+    save(options.json, figures)
 
 
 def measure(old: int, new: int, show: Path | None) -> dict[str, tuple[int, int, int]]:
     """Prompt -> (calls, tokens asked, tokens answered), the sum of all at the end."""
     replay, judge = Replay(answers()), TalkativeJudge()
-    named = {"provider": "anthropic", "deep": "wise", "fast": "quick"}
-    os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
-    os.environ["ANTHROPIC_API_KEY"] = "sk-test"
+    use_model()
     with tempfile.TemporaryDirectory() as folder:
         memory, _ = Memory.create(Path(folder) / "vault")
         memory.close()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import statistics
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -22,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import describe_machine, make_parser, save
 from locomo import CHANNELS
-from machine import describe_machine
 
 from quaid import Memory
 from quaid.capture.facts import NewFact, plan_fact
@@ -61,9 +60,7 @@ def main() -> None:
         print(f"{model:24}" + "".join(f"{name:>9}" for name in FIGURES))
         for row, scores in rows.items():
             print(f"  {row:22}" + "".join(f"{scores[name]:9.3f}" for name in FIGURES))
-    if options.json:
-        shape = {"models": result, "facts": len(items), "machine": describe_machine()}
-        Path(options.json).write_text(json.dumps(shape, indent=2), encoding="utf-8")
+    save(options.json, {"models": result, "facts": len(items)})
 
 
 def measure(items: Sequence[Item], model: str) -> dict[str, dict[str, float]]:
@@ -106,9 +103,8 @@ def is_first(memory: Memory, question: str, item: Item, **options: Any) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--model", action="append", help="a setting embedding.model; repeatable")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

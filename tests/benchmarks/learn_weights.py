@@ -22,7 +22,6 @@ to fusion, over whole conversations (paired bootstrap, 95%).
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +34,10 @@ from unittest.mock import patch
 
 import beam_data
 import numpy as np
+from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import CHANNELS, DEPTH, measure, rank_turns
 from locomo_data import Question, Turn, category_of, ingest, load, read_questions
-from machine import describe_machine
 from report import SETS
 
 from quaid import Memory
@@ -110,8 +109,7 @@ def main() -> None:
         "machine": describe_machine(),
     }
     _report(figures)
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(options.json, figures)
 
 
 # -- asking ----------------------------------------------------------------------------------------------------------
@@ -317,14 +315,12 @@ def _report(figures: Mapping[str, Any]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26 or beam-3; repeatable")
     parser.add_argument(
         "--without", action="append", default=[], choices=FEATURES, help="evidence left out; repeatable"
     )
     parser.add_argument("--l2", type=float, default=1e-3, help="strength of the regularisation (default 0.001)")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

@@ -14,7 +14,6 @@ sessions of the hits, at fact level the facts, and a fact stands for the turns i
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import shutil
@@ -27,8 +26,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench import describe_machine, make_parser, save
 from locomo_data import CATEGORIES, Question, Turn, all_turns, has_facts, ingest, load, read_questions
-from machine import describe_machine
 
 from quaid import Memory
 from quaid.config import load_settings, parse_value
@@ -236,19 +235,17 @@ def _report(
         print(f"  hybrid, {label:12}" + "".join(f"{scores[name]:9.3f}" for name in ("R@5", "R@10", "R@20")))
     p50, p95 = statistics.median(latencies), statistics.quantiles(latencies, n=20)[18]
     print(f"recall p50 {p50:.1f} ms, p95 {p95:.1f} ms")
-    if options.json:
-        result = {"facts": options.facts, "rows": table, "hybrid_by_category": split("hybrid"), "turns": turns,
-                  "questions": len(questions), "p50_ms": p50, "p95_ms": p95, "machine": describe_machine()}  # fmt: skip
-        Path(options.json).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    save(options.json, {
+        "facts": options.facts, "rows": table, "hybrid_by_category": split("hybrid"), "turns": turns,
+        "questions": len(questions), "p50_ms": p50, "p95_ms": p95,
+    })  # fmt: skip
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--facts", choices=["none", "observation", "extraction"], default="none")
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

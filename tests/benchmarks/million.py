@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
+from bench import describe_machine
 from scale import PEOPLE, PLACES, THINGS, statement
 
 from quaid import Memory

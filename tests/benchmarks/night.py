@@ -8,9 +8,6 @@ at once, by rule.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import shutil
 import subprocess
@@ -19,9 +16,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, print_figures, save, timed, use_model
 from nights import Scripted, answer_pairs, answer_review
-from scale import PEOPLE, generate, statement
+from scale import PEOPLE, scale_vault, statement
 
 from quaid import Memory
 from quaid.capture.facts import NewFact, plan_fact
@@ -33,34 +30,24 @@ from quaid.vault import transaction
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--pending", type=int, default=200)
-    parser.add_argument("--keep", help="the folder of the vaults")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
-    os.environ["QUAID_NOTIFICATIONS_CHANNELS"] = ""
     figures = measure(options.notes, options.pending, options.keep)
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:<{width}}  {value:10.2f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+    print_figures(figures)
+    save(options.json, {"figures": figures})
 
 
 def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
-    source = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
-    if not source.exists():
-        generate(source, notes)
+    source = scale_vault(Path(keep or tempfile.gettempdir()), notes)
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
     trust(root)
     subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, check=True)  # reads each file anew
     model = Scripted(review=answer_review, compare=answer_pairs)
-    named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
-    os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
-    os.environ["ANTHROPIC_API_KEY"] = "sk-test"
+    use_model(model.url)
     try:
         with Memory.open(root) as memory:
             learn(memory, root, pending)
@@ -70,8 +57,8 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
             with open_worktree(memory, "measured", head):
                 bench_s = time.perf_counter() - started
             now = datetime.now(UTC)
-            first, first_s = run(memory, now)
-            second, second_s = run(memory, now + timedelta(minutes=1))
+            first, first_s = timed(lambda: memory.janitor.run(RunOptions(), now))
+            second, second_s = timed(lambda: memory.janitor.run(RunOptions(), now + timedelta(minutes=1)))
             assert not first.failed, first.failed
             assert not first.lost, first.lost
             assert memory.verify().ok
@@ -94,12 +81,6 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     planned = [plan_fact(NewFact(text, speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
     with transaction.begin(root, memory.git, 5):
         transaction.apply(root, transaction.VaultChange("facts", tuple(planned), Message("extract: facts")), memory.git)
-
-
-def run(memory: Memory, now: datetime):
-    started = time.perf_counter()
-    report = memory.janitor.run(RunOptions(), now)
-    return report, time.perf_counter() - started
 
 
 if __name__ == "__main__":

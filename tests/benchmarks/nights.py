@@ -8,25 +8,19 @@ nothing, and at the end the index equals one built from nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from machine import describe_machine
-from scale import PEOPLE, PLACES, THINGS, statement
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import commit_all, describe_machine, make_parser, print_figures, save, timed, use_model
 from janitor_context import Scripted
 from janitor_facts import pairs_in
+from scale import PEOPLE, question, statement
 
 from quaid import Memory
 from quaid.capture.facts import NewFact, plan_fact
@@ -41,19 +35,14 @@ MARKED = 40
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--nights", type=int, default=365)
     parser.add_argument("--facts", type=int, default=2000)
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
-    os.environ["QUAID_NOTIFICATIONS_CHANNELS"] = ""
     figures = live(options.nights, options.facts)
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:<{width}}  {value:10.2f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+    print_figures(figures)
+    save(options.json, {"figures": figures})
 
 
 def live(nights: int, count: int) -> dict[str, float]:
@@ -62,9 +51,7 @@ def live(nights: int, count: int) -> dict[str, float]:
     chance = random.Random(7)
     kept = generate(root, count, chance)
     model = Scripted(review=answer_review, compare=answer_pairs)
-    named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
-    os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
-    os.environ["ANTHROPIC_API_KEY"] = "sk-test"
+    use_model(model.url)
     took: list[float] = []
     used: dict[str, int] = {}
     sums = dict.fromkeys(("decided", "asked", "held back", "answered", "empty nights"), 0)
@@ -72,9 +59,9 @@ def live(nights: int, count: int) -> dict[str, float]:
         for night in range(nights):
             with Memory.open(root) as memory:
                 _day(memory, root, night, chance, used)
-                started = time.perf_counter()
-                report = memory.janitor.run(RunOptions(), BEGIN + timedelta(days=night))
-                took.append(time.perf_counter() - started)
+                now = BEGIN + timedelta(days=night)
+                report, took_s = timed(lambda memory=memory, now=now: memory.janitor.run(RunOptions(), now))
+                took.append(took_s)
                 assert not report.failed, report.failed
                 assert not report.lost, report.lost
                 sums["decided"] += len(report.done)
@@ -135,17 +122,14 @@ def _day(memory: Memory, root: Path, night: int, chance: random.Random, used: di
     for number in range(LEARNED_A_DAY):
         memory.remember(f"{statement(chance, 100_000 + night * 10 + number)}.", status="pending")
     for _ in range(ASKED_A_DAY):
-        asked = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
-        for hit in memory.recall(asked, 3, depth="fast").hits:
+        for hit in memory.recall(question(chance), 3, depth="fast").hits:
             used[hit.path] = night
     path = chance.choice(sorted((root / "facts").rglob("*.md")))
     path.write_text(path.read_text(encoding="utf-8") + f"\nA remark of day {night}.\n", encoding="utf-8")
-    owner = {"GIT_AUTHOR_NAME": "Maya", "GIT_AUTHOR_EMAIL": "maya@example.org"}
-    owner |= {"GIT_COMMITTER_NAME": "Maya", "GIT_COMMITTER_EMAIL": "maya@example.org"}
-    subprocess.run(["git", "commit", "-qam", f"day {night}"], cwd=root, check=True, env={**os.environ, **owner})
-    for question in memory.janitor.open_questions():
+    commit_all(root, f"day {night}")
+    for open_question in memory.janitor.open_questions():
         if chance.random() < 0.3:
-            memory.janitor.answer(question.rel_path, chance.choice(["yes", "no"]))
+            memory.janitor.answer(open_question.rel_path, chance.choice(["yes", "no"]))
 
 
 def _check(memory: Memory, root: Path, kept: list[str], used: dict[str, int], night: int) -> None:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine
 from scale import PEOPLE, PLACES, THINGS, VERBS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -40,7 +40,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, save
 
 from quaid import Memory
 from quaid.model import Turn
@@ -217,8 +217,7 @@ def main() -> None:
     _report(figures, len(singles))
     if options.verbose:
         _explain([*rows["recall"], *sessions["recall"]])
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(options.json, figures)
 
 
 def judge(bench: Bench, case: Case, rank: Ranker) -> Result:
@@ -422,10 +421,9 @@ def _explain(results: Sequence[Result]) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     parser.add_argument("--verbose", action="store_true", help="each question: what came back, and what was wrong")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

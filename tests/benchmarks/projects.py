@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, save
 
 from quaid import Memory
 from quaid.place import state_folder
@@ -54,20 +54,19 @@ Counts = dict[str, dict[str, int]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--files", type=int, default=5_000)
     parser.add_argument("--commits", type=int, default=2_000)
     parser.add_argument("--docs", type=int, default=150)
     parser.add_argument("--repo", type=Path, help="a generated repository, made where it is missing, and kept")
     parser.add_argument("--real", type=Path, help="a repository of your own instead: times only")
     parser.add_argument("--keep", type=Path, help="an empty folder in which vault and copy are left")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
     folder = options.keep or Path(tempfile.mkdtemp(prefix="quaid-projects-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        result = {"machine": describe_machine()} | run(options, folder)
+        result = run(options, folder)
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -75,8 +74,7 @@ def main() -> None:
         print(f"{name:<44}{value:>10.3f}   {TARGETS.get(name, '')}".rstrip())
     for title, counts in result["details"].items():
         print(f"{title}: {', '.join(f'{name} {count}' for name, count in counts.items()) or 'none'}")
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2), encoding="utf-8")
+    save(options.json, result)
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -12,19 +12,16 @@ indexes are built before the first, and follow each commit.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, processor_s, quaid, save
 
 from quaid import Memory
 from quaid.history.vault_history import History
@@ -40,12 +37,11 @@ BEGAN = 1_700_000_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--notes", type=int, default=100_000)
     parser.add_argument("--commits", type=int, default=20_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--audit", action="store_true", help="also measure quaid audit")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
     with tempfile.TemporaryDirectory(prefix="quaid-repository-") as folder:
@@ -56,9 +52,7 @@ def main() -> None:
     print(f"{options.notes:,} notes, {options.commits:,} commits; medians of {options.runs}, in ms")
     for name, (cpu, wall) in found.items():
         print(f"{name:12} processor {cpu:7.0f}   wall {wall:7.0f}   target {TARGETS_MS.get(name, '-')}")
-    if options.json:
-        shape = {"machine": describe_machine(), "notes": options.notes, "commits": options.commits}
-        Path(options.json).write_text(json.dumps({**shape, "ms": found}, indent=2))
+    save(options.json, {"notes": options.notes, "commits": options.commits, "ms": found})
 
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
@@ -131,18 +125,9 @@ def path_of(number: int) -> str:
 
 def timed(job: Callable[[], object]) -> tuple[float, float]:
     """(processor time, wall time) in ms."""
-    cpu, wall = used_s(), time.perf_counter()
+    cpu, wall = processor_s(), time.perf_counter()
     job()
-    return 1000 * (used_s() - cpu), 1000 * (time.perf_counter() - wall)
-
-
-def used_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-def quaid(*args: str) -> bytes:
-    return run([sys.executable, "-m", "quaid.cli.main", *args])
+    return 1000 * (processor_s() - cpu), 1000 * (time.perf_counter() - wall)
 
 
 def git(folder: Path, *args: str, stdin: bytes = b"") -> bytes:

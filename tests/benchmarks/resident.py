@@ -9,8 +9,6 @@ process costs on this machine just then. Processor time is that of the caller an
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import signal
@@ -23,8 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from machine import describe_machine
-from scale import PEOPLE, PLACES, THINGS, generate
+from bench import QUAID, describe_machine, make_parser, save
+from scale import question, scale_vault
 
 from quaid import Memory
 from quaid.resident.listener import find_listening
@@ -34,11 +32,9 @@ START_S = 120.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, action="append")
     parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--keep", help="the folder of the vaults")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
     figures = {notes: measure(notes, options.runs, options.keep) for notes in options.notes or [10_000]}
@@ -46,14 +42,11 @@ def main() -> None:
     print(f"{'':<34}" + "".join(f"{f'{notes:,} notes':>16}" for notes in figures))
     for name in names:
         print(f"{name:<34}" + "".join(f"{found[name]:>16.1f}" for found in figures.values()))
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "notes": figures}, indent=2))
+    save(options.json, {"notes": figures})
 
 
 def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
-    root = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
-    if not root.exists():
-        generate(root, notes)
+    root = scale_vault(Path(keep or tempfile.gettempdir()), notes)
     trust(root)
     with Memory.open(root) as memory:
         memory.sync()
@@ -61,14 +54,14 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
     taken: dict[str, list[tuple[float, float]]] = {"python -c pass": [], "resident": [], "alone": []}
     with resident(root) as started_s:
         for _ in range(runs):
-            question = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
-            command = [_quaid(), "recall", question, "--vault", str(root)]
+            asked = question(chance)
+            command = [*QUAID, "recall", asked, "--vault", str(root)]
             taken["python -c pass"].append(timed([sys.executable, "-c", "pass"], "auto")[1:])
             there, *costs = timed(command, "auto")
             taken["resident"].append(tuple(costs))
             alone, *costs = timed(command, "off")
             taken["alone"].append(tuple(costs))
-            assert there == alone, question
+            assert there == alone, asked
         listening = find_listening(root)
     found: dict[str, float] = {}
     for name, each in taken.items():
@@ -108,11 +101,6 @@ def timed(command: list[str], mode: str) -> tuple[bytes, float, float]:
     took, after = time.perf_counter() - started, os.times()
     spent = after.children_user + after.children_system - cpu.children_user - cpu.children_system
     return done.stdout + done.stderr, took * 1000, spent * 1000
-
-
-def _quaid() -> str:
-    beside = Path(sys.executable).with_name("quaid")
-    return str(beside) if beside.exists() else "quaid"
 
 
 if __name__ == "__main__":

@@ -8,26 +8,32 @@ Each figure is a median over several runs on a real vault: files on disk, a git 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from machine import describe_machine
+from bench import (
+    QUAID,
+    commit_all,
+    describe_machine,
+    make_parser,
+    median_s,
+    p95,
+    peak_mb,
+    save,
+    timed,
+    write_fact,
+)
 
 from quaid import Memory
-from quaid.capture.facts import NewFact, plan_fact
 from quaid.place import state_folder
 
 TARGETS = {
@@ -42,6 +48,7 @@ TARGETS = {
     "edit seen under watch, s": "<= 1",
     "peak memory, MB": "<= 350",
 }
+BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 FIRST = ("Maya", "Jon", "Ana", "Tomas", "Priya", "Noor", "Lev", "Ines", "Kofi", "Mei")
 LAST = ("Chen", "Ortiz", "Weber", "Haddad", "Okafor", "Lindqvist", "Rossi", "Novak", "Patel", "Brandt")
 PEOPLE = [f"{first} {last}" for first in FIRST for last in LAST]
@@ -59,10 +66,8 @@ PLACES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, action="append")
-    parser.add_argument("--json", help="write the figures to this file")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
     options = parser.parse_args()
     print(describe_machine())
     results = {}
@@ -73,8 +78,7 @@ def main() -> None:
             subprocess.run(command, check=True)
             results[notes] = json.loads(Path(out.name).read_text(encoding="utf-8"))
     _print_table(results)
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "notes": results}, indent=2))
+    save(options.json, {"notes": results})
 
 
 def measure(notes: int, keep: str) -> dict[str, float]:
@@ -85,16 +89,14 @@ def measure(notes: int, keep: str) -> dict[str, float]:
     found: dict[str, float] = {}
     with Memory.open(root) as memory:
         if made:
-            report, took = _timed(memory.sync)
+            report, took = timed(memory.sync)
             found["first sync with embedding, s"] = took
             found["first embedding, facts/s"] = report.embedded / took
-        found["no-change sync, s"] = _median(9, memory.sync)
-        found["reindex, cached embeddings, s"] = _median(3, memory.reindex)
+        found["no-change sync, s"] = median_s(9, memory.sync)
+        found["reindex, cached embeddings, s"] = median_s(3, memory.reindex)
     found |= _recall(root)
-    found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1 << 20 if sys.platform == "darwin" else 1 << 10
-    )
-    found["cold `quaid recall`, s"] = _median(9, lambda: _cold(root))
+    found["peak memory, MB"] = peak_mb()
+    found["cold `quaid recall`, s"] = median_s(9, lambda: _cold(root))
     found |= _write(root)
     if not keep:
         shutil.rmtree(root)
@@ -104,23 +106,23 @@ def measure(notes: int, keep: str) -> dict[str, float]:
 def generate(root: Path, count: int) -> None:
     """`count` distinct facts as notes, committed."""
     chance = random.Random(11)
-    memory, _ = Memory.create(root)
-    memory.close()
-    start = datetime(2025, 1, 1, tzinfo=UTC)
+    Memory.create(root)[0].close()
     for number in range(count):
-        now = start + timedelta(minutes=37 * number)
-        _, edit = plan_fact(NewFact(statement(chance, number), speaker=chance.choice(PEOPLE)), now)
-        path = root / edit.rel_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(edit.after or b"")
-    identity = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    for command in (["add", "-A"], ["commit", "-qm", "facts"]):
-        subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **identity})
+        now = BEGIN + timedelta(minutes=37 * number)
+        write_fact(root, statement(chance, number), now, speaker=chance.choice(PEOPLE))
+    commit_all(root, "facts")
+
+
+def scale_vault(keep: Path, notes: int) -> Path:
+    """Return the vault of so many facts in `keep`, made if it is missing."""
+    root = keep / f"quaid-scale-{notes}"
+    if not root.exists():
+        generate(root, notes)
+    return root
+
+
+def question(chance: random.Random) -> str:
+    return f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
 
 
 def statement(chance: random.Random, number: int) -> str:
@@ -136,11 +138,9 @@ def _recall(root: Path) -> dict[str, float]:
     with Memory.open(root) as memory:
         for _ in range(5):
             memory.recall("who is learning the violin?")
-        taken = []
-        for _ in range(200):
-            question = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
-            taken.append(_timed(lambda q=question: memory.recall(q))[1] * 1000)
-    return {"recall p50, ms": statistics.median(taken), "recall p95, ms": statistics.quantiles(taken, n=20)[18]}
+        asked = [question(chance) for _ in range(200)]
+        taken = [1000 * timed(lambda q=each: memory.recall(q))[1] for each in asked]
+    return {"recall p50, ms": statistics.median(taken), "recall p95, ms": p95(taken)}
 
 
 def _write(root: Path) -> dict[str, float]:
@@ -148,7 +148,7 @@ def _write(root: Path) -> dict[str, float]:
         memory.remember("A first write opens what later ones find open")
         memory.remember("A second write begins to listen for changes")
         taken = [
-            _timed(lambda n=n: memory.remember(f"Benchmark {n}: the {THINGS[n]} went to {PEOPLE[n * 7]}"))[1] * 1000
+            timed(lambda n=n: memory.remember(f"Benchmark {n}: the {THINGS[n]} went to {PEOPLE[n * 7]}"))[1] * 1000
             for n in range(15)
         ]
         seen = [_edit_and_read(memory, root, n) for n in range(9)]
@@ -163,7 +163,7 @@ def _edit_and_read(memory: Memory, root: Path, number: int) -> float:
     word = f"zyxomma{number}"
     path = next((root / "facts").rglob(f"*-entry-{number}*.md"), None) or next((root / "facts").rglob("*.md"))
     _save(path, path.read_text(encoding="utf-8") + f"\n{word}\n")
-    hits, took = _timed(lambda: memory.recall(word).hits)
+    hits, took = timed(lambda: memory.recall(word).hits)
     assert word in hits[0].text, "the edit was not seen"
     return took * 1000
 
@@ -172,7 +172,7 @@ def _watch(root: Path) -> float:
     """How long after a save a running `quaid watch` has the edit in the index (looked up without any sync)."""
     import apsw
 
-    watcher = subprocess.Popen([_quaid(), "watch", "-q", "--vault", str(root)])
+    watcher = subprocess.Popen([*QUAID, "watch", "-q", "--vault", str(root)])
     try:
         time.sleep(3)
         taken = []
@@ -205,24 +205,9 @@ def _save(path: Path, text: str) -> None:
 
 
 def _cold(root: Path) -> None:
-    command = [_quaid(), "recall", "what did Maya Chen do with the violin?", "--vault", str(root)]
+    command = [*QUAID, "recall", "what did Maya Chen do with the violin?", "--vault", str(root)]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "[MEMORY]" in found
-
-
-def _quaid() -> str:
-    beside = Path(sys.executable).with_name("quaid")
-    return str(beside) if beside.exists() else "quaid"
-
-
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    started = time.perf_counter()
-    result = call()
-    return result, time.perf_counter() - started
-
-
-def _median(times: int, call: Callable[[], object]) -> float:
-    return statistics.median(_timed(call)[1] for _ in range(times))
 
 
 def _print_table(results: dict[int, dict[str, float]]) -> None:

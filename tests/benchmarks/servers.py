@@ -8,7 +8,6 @@ its own, spoken to as a host does. One call in fifty stores a fact, so that all 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -21,7 +20,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, print_figures, save
 from scale import PEOPLE, PLACES, THINGS, generate
 
 from quaid import Memory
@@ -32,20 +31,15 @@ WARM_CALLS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--servers", type=int, default=10)
     parser.add_argument("--calls", type=int, default=1_000)
-    parser.add_argument("--keep", help="the folder of the vaults")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(describe_machine())
     figures = measure(options.notes, options.servers, options.calls, options.keep)
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:<{width}}  {value:10.2f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+    print_figures(figures)
+    save(options.json, {"figures": figures})
 
 
 class Server:

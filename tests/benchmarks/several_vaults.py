@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import DEPTH, measure
 from locomo_data import Question, load, read_questions, session_lines
-from machine import describe_machine
 
 from quaid import Memory
 from quaid.config import load_settings
@@ -150,7 +150,7 @@ def _report(
     parts: Mapping[str, Sequence[int]],
     path: str | None,
 ) -> None:
-    figures: dict[str, Any] = {"machine": describe_machine(), "questions": len(questions), "parts": {}}
+    figures: dict[str, Any] = {"questions": len(questions), "parts": {}}
     print(f"LoCoMo, ten vaults, {len(questions)} questions; {describe_machine()}")
     for part, numbers in parts.items():
         if not numbers:
@@ -166,15 +166,12 @@ def _report(
             table[name] = {**scores, "merged minus this": change}
             told = "" if found is best else "   {:+.3f} ({:+.3f} to {:+.3f})".format(*change)
             print(f"  {name:26}" + "".join(f"{scores[cut]:8.3f}" for cut in CUTS) + told)
-    if path:
-        Path(path).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(path, figures)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

@@ -17,20 +17,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
-from scale import PEOPLE, PLACES, THINGS, generate
+from bench import commit_all, describe_machine, kept_folder, make_parser, median_s, p95, quaid, save, timed
+from scale import question, scale_vault
 
 from quaid import Memory
 from quaid.trust import trust
@@ -51,19 +48,15 @@ def main() -> None:
     sizes = [*(options.notes or USUAL), *([MOST] if options.all else [])]
     print(describe_machine())
     results = {}
-    with tempfile.TemporaryDirectory(prefix="quaid-stages-") as made:
+    with kept_folder(options.keep) as folder:
         for notes in sizes:
-            results[notes] = measure(Path(options.keep or made), notes)
+            results[notes] = measure(folder, notes)
     _print_table(results)
-    if options.json:
-        figures = {"machine": describe_machine(), "questions": QUESTIONS, "notes": results}
-        Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    save(options.json, {"questions": QUESTIONS, "notes": results})
 
 
 def measure(folder: Path, notes: int) -> dict[str, Any]:
-    root = folder / f"quaid-scale-{notes}"
-    if not root.exists():
-        generate(root, notes)
+    root = scale_vault(folder, notes)
     with Memory.open(root) as memory:
         memory.sync()
     scoped = folder / f"quaid-scoped-{notes}"
@@ -83,9 +76,10 @@ def measure(folder: Path, notes: int) -> dict[str, Any]:
             "owner, and one project": ask_all(scoped, projects=[PROJECTS[0]])["whole"],
         },
         "scoped_process_ms": {
-            "one owner, all notes": _median(COLD_RUNS, lambda: _ask_from_shell(root)),
-            "owner of half the notes": _median(COLD_RUNS, lambda: _ask_from_shell(scoped)),
-            "owner, and one project": _median(COLD_RUNS, lambda: _ask_from_shell(scoped, "--project", "harbour")),
+            "one owner, all notes": 1000 * median_s(COLD_RUNS, lambda: _ask_from_shell(root)),
+            "owner of half the notes": 1000 * median_s(COLD_RUNS, lambda: _ask_from_shell(scoped)),
+            "owner, and one project": 1000
+            * median_s(COLD_RUNS, lambda: _ask_from_shell(scoped, "--project", "harbour")),
         },
     }
 
@@ -100,8 +94,7 @@ def divide(source: Path, root: Path) -> None:
         project = PROJECTS[number // 2 % len(PROJECTS)]
         lines[owner] = f"owner: {THEIRS if number % 2 else MINE}\n" + (f"project: {project}\n" if project else "")
         path.write_text("".join(lines), encoding="utf-8")
-    identity = {f"GIT_{role}_{key}": "a@b" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
-    subprocess.run(["git", "commit", "-qam", "two owners"], cwd=root, check=True, env={**os.environ, **identity})
+    commit_all(root, "two owners")
 
 
 def ask_all(root: Path, **scope: Any) -> Times:
@@ -111,26 +104,23 @@ def ask_all(root: Path, **scope: Any) -> Times:
     with Memory.open(root) as memory:
         memory.recall(QUESTION, depth="fast", **scope)
         for _ in range(QUESTIONS):
-            question = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
-            for name, took in ask_one(memory, question, **scope).items():
+            for name, took in ask_one(memory, question(chance), **scope).items():
                 taken.setdefault(name, []).append(took)
     return {
-        name: {"p50": statistics.median(took), "p95": _p95(took), "ran": len(took) / QUESTIONS}
+        name: {"p50": statistics.median(took), "p95": p95(took), "ran": len(took) / QUESTIONS}
         for name, took in taken.items()
     }
 
 
-def ask_one(memory: Memory, question: str, **scope: Any) -> dict[str, float]:
-    started = time.perf_counter()
-    found = memory.recall(question, depth="fast", **scope)
-    whole = (time.perf_counter() - started) * 1000
-    assert found.hits, f"nothing was found for {question!r}"
+def ask_one(memory: Memory, asked: str, **scope: Any) -> dict[str, float]:
+    found, whole_s = timed(lambda: memory.recall(asked, depth="fast", **scope))
+    assert found.hits, f"nothing was found for {asked!r}"
     assert not found.degraded, found.degraded
     stages = found.trace["took_ms"]
     assert isinstance(stages, Mapping)
     beside = stages["keyword"] + stages.get("episodes", 0.0)
     between = found.took_ms - sum(stages.values()) + min(beside, stages["vector"])
-    return {**stages, "between": between, "pipeline": found.took_ms, "whole": whole}
+    return {**stages, "between": between, "pipeline": found.took_ms, "whole": 1000 * whole_s}
 
 
 def ask_cold(root: Path) -> dict[str, float]:
@@ -143,23 +133,7 @@ def ask_cold(root: Path) -> dict[str, float]:
 
 
 def _ask_from_shell(root: Path, *options: str) -> None:
-    quaid = Path(sys.executable).with_name("quaid")
-    command = [str(quaid) if quaid.exists() else "quaid", "recall", QUESTION, "--vault", str(root), *options]
-    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "[MEMORY]" in found
-
-
-def _p95(taken: list[float]) -> float:
-    return statistics.quantiles(taken, n=20)[18] if len(taken) > 1 else taken[0]
-
-
-def _median(times: int, call: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(times):
-        started = time.perf_counter()
-        call()
-        taken.append((time.perf_counter() - started) * 1000)
-    return statistics.median(taken)
+    assert "[MEMORY]" in quaid("recall", QUESTION, "--vault", str(root), *options)
 
 
 def _print_table(results: Mapping[int, Mapping[str, Any]]) -> None:
@@ -184,11 +158,9 @@ def _cells(row: Mapping[str, float] | None) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, keep=True)
     parser.add_argument("--notes", type=int, action="append", help="so many notes; repeatable (default 1000 and 10000)")
     parser.add_argument("--all", action="store_true", help="100,000 notes as well")
-    parser.add_argument("--keep", help="folder in which the vaults are kept and found again (scale.py's too)")
-    parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
 

@@ -9,12 +9,10 @@ acknowledged may be lost, and nothing forgotten may be back. Exits 1 if that doe
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -29,7 +27,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
+from bench import describe_machine, make_parser, print_figures, processor_s
+from bench import save as save_figures
 
 from quaid import Memory
 from quaid.errors import QuaidError
@@ -72,11 +71,10 @@ class Journal:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--changes", type=int, default=300, help="for each machine")
     parser.add_argument("--machines", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--keep", action="store_true", help="leave the clones where they are")
     options = parser.parse_args()
     print(describe_machine())
@@ -89,20 +87,16 @@ def main() -> None:
         figures, problems = work(folder, options.machines, options.changes, options.seed)
     finally:
         print(folder) if options.keep else shutil.rmtree(folder, ignore_errors=True)
-    width = max(map(len, figures))
-    for name, value in figures.items():
-        print(f"{name:<{width}}  {value:10,.1f}")
+    print_figures(figures, 1)
     for problem in problems:
         print(f"PROBLEM: {problem}")
-    if options.json:
-        told = {"machine": describe_machine(), "figures": figures, "problems": problems}
-        Path(options.json).write_text(json.dumps(told, indent=2))
+    save_figures(options.json, {"figures": figures, "problems": problems})
     sys.exit(1 if problems else 0)
 
 
 def work(folder: Path, machines: int, changes: int, seed: int) -> tuple[dict[str, float], list[str]]:
     """Let the machines live in `folder`; the figures, and a sentence for each thing that does not hold."""
-    started, before = time.monotonic(), _processor_s()
+    started, before = time.monotonic(), processor_s()
     roots = make_clones(folder, machines)
     journals = list(live_all(folder, roots, changes, seed))
     rounds = exchange_all(roots)
@@ -120,7 +114,7 @@ def work(folder: Path, machines: int, changes: int, seed: int) -> tuple[dict[str
         "facts that must not be there": len(whole.forgotten),
         "commits": int(git(roots[0], "rev-list", "--count", "HEAD")),
         "notes with conflict markers": len(list_marked(roots[0])),
-        "processor time, s": _processor_s() - before,
+        "processor time, s": processor_s() - before,
         "time, s": time.monotonic() - started,
     }
     return {name: float(value) for name, value in figures.items()}, problems
@@ -390,11 +384,6 @@ def save(root: Path, message: str) -> bool:
 def git(folder: Path, *args: str) -> str:
     done = subprocess.run(["git", *OWNER, *args], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
-
-
-def _processor_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 if __name__ == "__main__":

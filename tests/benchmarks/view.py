@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-from machine import describe_machine
+from bench import describe_machine
 from scale import PEOPLE, generate
 from starlette.testclient import TestClient
 

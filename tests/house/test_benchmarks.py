@@ -209,7 +209,7 @@ def teardown_module():
         "learn_weights",
         "locomo",
         "locomo_data",
-        "machine",
+        "bench",
         "precision",
         "projects",
         "report",
