@@ -12,7 +12,7 @@ from quaid.history.vault_history import History
 from quaid.model import Committed, Edit, Message
 from quaid.settings import GitSettings
 
-USER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org")
+USER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "maintenance.auto=false")
 NOTE = b"---\nid: 01a\ntype: fact\n---\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 SAY = Message("remember: a fact", "because", (("Quaid-Task", "remember"), ("Quaid-Fact", "01a")))
 

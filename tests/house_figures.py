@@ -74,10 +74,16 @@ def measure(package: Package) -> dict[str, float]:
     """The figures of a package, by name; less is better for each."""
     count: Counter[str] = Counter()
     for path, text in package.texts.items():
+        nodes = list(ast.walk(package.trees[path]))
         count["lines"] += text.count("\n")
-        count["dialect words"] += sum(len(DIALECT.findall(part)) for part in _prose(text, package.trees[path]))
-        for node in ast.walk(package.trees[path]):
-            count.update(_figures_of(node, text, package.folder.name))
+        if DIALECT.search(text):
+            count["dialect words"] += sum(len(DIALECT.findall(part)) for part in _prose(text, nodes))
+        words = Counter(re.findall(r"\w+", text))
+        if not re.search(rf"(?m)^\s+from {package.folder.name}\b", text):
+            words["import"] = 0  # none inside a function: nothing to search for
+        for node in nodes:
+            if isinstance(node, ast.ClassDef | ast.Lambda | FUNCTION):
+                count.update(_figures_of(node, words, package.folder.name))
     names = ("lines", "record classes", "record fields", "lambdas without arguments", "functions that take a Callable")
     figures: dict[str, float] = {name: count[name] for name in names}
     for name in ("private functions used once", "own imports inside functions", "dialect words"):
@@ -85,17 +91,17 @@ def measure(package: Package) -> dict[str, float]:
     return figures
 
 
-def _figures_of(node: ast.AST, text: str, package: str) -> dict[str, int]:
+def _figures_of(node: ast.AST, words: Counter[str], package: str) -> dict[str, int]:
     if isinstance(node, ast.ClassDef):
         made = " ".join(ast.unparse(part) for part in (*node.decorator_list, *node.bases))
         if re.search("dataclass|NamedTuple|TypedDict", made):
             return {"record classes": 1, "record fields": sum(isinstance(part, ast.AnnAssign) for part in node.body)}
     elif isinstance(node, FUNCTION):
         is_private = node.name.startswith("_") and not node.name.startswith("__")
-        own = [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)]
+        own = [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)] if words["import"] else []
         return {
-            "functions that take a Callable": "Callable" in ast.unparse(node.args),
-            "private functions used once": is_private and len(re.findall(rf"\b{node.name}\b", text)) == 2,
+            "functions that take a Callable": words["Callable"] and "Callable" in ast.unparse(node.args),
+            "private functions used once": is_private and words[node.name] == 2,
             "own imports inside functions": sum((part.module or "").split(".")[0] == package for part in own),
         }
     elif isinstance(node, ast.Lambda):
@@ -103,12 +109,12 @@ def _figures_of(node: ast.AST, text: str, package: str) -> dict[str, int]:
     return {}
 
 
-def _prose(text: str, tree: ast.Module) -> Iterator[str]:
+def _prose(text: str, nodes: list[ast.AST]) -> Iterator[str]:
     """Names, comments and docstrings; not other strings, which are messages to users."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in {tokenize.NAME, tokenize.COMMENT}:
             yield token.string
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
 

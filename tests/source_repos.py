@@ -20,7 +20,7 @@ BEGINNING = datetime(2025, 3, 3, 9, 0, tzinfo=UTC)
 AUTHOR = ("Ines Rossi", "ines@example.org")
 # What this machine or the repository itself configures must not decide what a test sees.
 _OPTIONS = (
-    "commit.gpgSign=false", "core.hooksPath=/dev/null", "core.autocrlf=false", "core.quotePath=false", "gc.auto=0",
+    "commit.gpgSign=false", "core.hooksPath=/dev/null", "core.autocrlf=false", "core.quotePath=false", "maintenance.auto=false",
     "protocol.file.allow=always", "advice.detachedHead=false",
 )  # fmt: skip
 

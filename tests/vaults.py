@@ -201,6 +201,12 @@ def be_calm(monkeypatch: pytest.MonkeyPatch) -> None:
         "QUAID_VAULT_HAND_WRITTEN": "managed",  # tests write Quaid's notes by hand, with ids that can be read
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
+        # Each commit, fetch and push of git's would else start processes that find nothing to tidy.
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "maintenance.auto",
+        "GIT_CONFIG_VALUE_0": "false",
+        "GIT_CONFIG_KEY_1": "receive.autogc",
+        "GIT_CONFIG_VALUE_1": "false",
         "PYTHONPATH": str(Path(__file__).parents[1]),
     }.items():
         monkeypatch.setenv(name, value)

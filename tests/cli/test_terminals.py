@@ -121,6 +121,7 @@ def test_every_command_is_here() -> None:
     assert set(LINES) | TALKS_ALWAYS == set(COMMANDS)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", LINES)
 def test_the_answer_is_that_of_a_pipe(places: tuple[Place, Place], name: str) -> None:
     code, out, err = places[0].run(name, "--json", is_terminal=True)

@@ -98,7 +98,7 @@ def test_no_pattern_takes_longer_than_its_text():
     assert NOT_SO_USED.keys() <= {where for where, _pattern, _how in patterns}
 
 
-@pytest.mark.matrix
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [r"<!--.*?-->", r"(?:\s+#[^\s#]\S*)+\s*$", r"(a|a)*b", r"\s+$"])
 def test_a_slow_pattern_is_found(source):
     pattern = re.compile(source, re.DOTALL)

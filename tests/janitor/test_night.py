@@ -106,6 +106,7 @@ def test_every_judgement_of_a_review_is_carried_out_or_asked_about(judged):
     assert not report.lost
 
 
+@pytest.mark.slow
 def test_what_was_judged_the_same_is_merged_and_nothing_else(judged):
     vault, report, before = judged
     same = [entry for entry in read_judgements("dedup") if entry["verdict"] == "duplicate"]
@@ -127,6 +128,7 @@ def test_what_was_judged_the_same_is_merged_and_nothing_else(judged):
             assert memory.get(Path(path).stem).text
 
 
+@pytest.mark.slow
 def test_the_history_reads_as_a_diary(judged):
     vault, report, before = judged
     assert vault.git("log", "--first-parent", "--format=%s", f"{before.head()}..").count("\n") == 0

@@ -178,6 +178,7 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("piece", ["\n", "\r\n", " \n"])
 def test_blank_lines_cost_no_memory(piece: str) -> None:
     from hand_written import parse_note

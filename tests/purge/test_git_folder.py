@@ -298,6 +298,7 @@ STEPS = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_the_proof_relies_on_no_step_of_the_cleaning(
     vault_of_maya: Vault, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
@@ -358,6 +359,7 @@ def _cut_pack_of_many(vault: Vault) -> Path:
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("damage", [_cut_object, _empty_object, _break_pack, _empty_object_of_many, _cut_pack_of_many])
 def test_a_damaged_object_is_named_before_anything_changes_and_gone_it_is_no_obstacle(
     vault_of_maya: Vault, damage: Planter
@@ -393,6 +395,7 @@ def _lock_state(vault: Vault) -> Path:
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may read anything")
+@pytest.mark.matrix
 @pytest.mark.parametrize("lock", [_lock_file, _lock_git_folder, _lock_object_folder, _lock_folder, _lock_state])
 def test_what_may_not_be_read_is_named_and_nothing_counts_as_proved(vault_of_maya: Vault, lock: Planter) -> None:
     path = lock(vault_of_maya)
@@ -440,6 +443,7 @@ def test_folders_that_are_elsewhere_are_refused(vault_of_maya: Vault) -> None:
     assert purge(vault_of_maya).holds
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("done", range(1, 6))
 def test_killed_between_two_deletions_it_is_completed_by_the_next_run(
     vault_of_maya: Vault, monkeypatch: pytest.MonkeyPatch, done: int
@@ -480,6 +484,7 @@ KILLED = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", KILLED)
 def test_nothing_is_left_of_a_git_that_was_killed_while_it_wrote(vault_of_maya: Vault, name: str) -> None:
     """It is killed as soon as a file of its own is seen next to the objects, and a little later each time."""
