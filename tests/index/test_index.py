@@ -367,6 +367,7 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
 
 @pytest.mark.parametrize("spread", [1.0, 0.01])
 @pytest.mark.parametrize("by", ["onnxruntime", "numpy"])
+@pytest.mark.matrix
 @pytest.mark.parametrize("rows_of", [0, 10_000])
 def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
     tmp_path, monkeypatch, spread, by, rows_of

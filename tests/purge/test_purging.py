@@ -179,6 +179,7 @@ STEPS: tuple[tuple[ModuleType, str], ...] = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_killed_before_any_step_it_is_completed_by_the_next_run(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str

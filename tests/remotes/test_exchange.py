@@ -313,6 +313,7 @@ def test_a_note_that_both_renamed_is_one(pair):
 
 
 @pytest.mark.parametrize("is_rewritten", [False, True], ids=["edited", "rewritten"])
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["facts/b.md", None], ids=["both renamed", "one renamed"])
 def test_a_note_that_was_renamed_keeps_what_both_have_written_in_it(pair, name, is_rewritten):
     one, other = pair
