@@ -182,17 +182,9 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
         start_worker(root)  # for sessions that never ended, or whose worker was killed
     if source not in _NEW_CONTEXT:
         return HookAnswer()
-    from quaid.hooks.alone import build_context
-    from quaid.vault import markdown
+    from quaid.hooks.session_start import begin
 
-    settings, problem = (memory.settings, memory.problem) if memory else _read_settings(root)
-    if not settings.hooks.context:
-        return HookAnswer(problem=str(problem or ""))
-    longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
-    text = memory.context(None, longest, cwd) if memory else build_context(root, settings, longest, cwd)
-    # Facts are given as they are, notes without markup.
-    given = {"text": f"{text}\n{markdown.plain(text)}"} if session and text else {}
-    return HookAnswer(text, problem=str(problem or ""), given=given)
+    return begin(root, session, MAX_ANSWER - 200, _field(event, "cwd"), memory)
 
 
 def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:

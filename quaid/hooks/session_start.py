@@ -1,4 +1,4 @@
-"""The context of a session without an open memory: quick, so without an embedding model."""
+"""The context that a session begins with; without an open memory quick, so without an embedding model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from quaid.agents.prompt_context import HookAnswer
 from quaid.agents.session_context import build_session_context, is_current
-from quaid.config import own_names
+from quaid.config import own_names, settings_for_reading
 from quaid.errors import QuaidError
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
@@ -17,13 +19,28 @@ from quaid.settings import Settings
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer
+from quaid.vault import markdown
 from quaid.vault.layout import Layout
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
 
 WAIT_MS = 500
 """The time to wait for another process that is indexing."""
 
 
-def build_context(root: Path, settings: Settings, longest: int, cwd: str) -> str:
+def begin(root: Path, session: str, longest: int, cwd: str, memory: Memory | None) -> HookAnswer:
+    """Return the context of a session in the folder `cwd`, in at most `longest` characters."""
+    settings, problem = (memory.settings, memory.problem) if memory else settings_for_reading(root)
+    if not settings.hooks.context:
+        return HookAnswer(problem=str(problem or ""))
+    text = memory.context(None, longest, cwd) if memory else _build_context(root, settings, longest, cwd)
+    # Facts are given as they are, notes without markup.
+    given = {"text": f"{text}\n{markdown.plain(text)}"} if session and text else {}
+    return HookAnswer(text, problem=str(problem or ""), given=given)
+
+
+def _build_context(root: Path, settings: Settings, longest: int, cwd: str) -> str:
     """Return the context of a session from the index, which is updated if necessary."""
     reader, layout = IndexReader(state_folder(root) / INDEX_FILE), Layout.of(settings.vault)
     try:
