@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -38,16 +37,6 @@ MUCH_GROWTH = 1.5
 """Times its former size: whatever was added replaced nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class GrownDoc:
-    """A document that may be shortened, with its `changes` in the last 90 days and its growth (size now / then)."""
-
-    doc: Doc
-    data: bytes
-    changes: int
-    growth: float
-
-
 class ProjectDocs:
     """The documents of one vault during one run. `problems` are sentences about what could not be checked."""
 
@@ -71,8 +60,10 @@ class ProjectDocs:
                 self.problems.append(f"{doc.id} could not be looked at: {error}")
         return opened
 
-    def grown(self, now: datetime) -> list[GrownDoc]:
-        """Return the documents that have grown by many additions; none that is stale."""
+    def grown(self, now: datetime) -> list[tuple[Doc, bytes, int, float]]:
+        """Return the documents that have grown by many additions, with their content, changes and growth as in
+        `find_growth`; none that is stale.
+        """
         stale = {doc.id for doc, _ in self._select_stale(self._checked)}
         by_tree: dict[SourceTree, list[Doc]] = {}
         for doc in self._docs:
@@ -80,10 +71,13 @@ class ProjectDocs:
                 is_large = doc.id not in stale and doc.file.stat().st_size >= LARGE
                 if is_large and (tree := self._trees.open(doc.file.parent)) is not None:
                     by_tree.setdefault(tree, []).append(doc)
-        grown: list[GrownDoc] = []
+        grown = []
         for tree, docs in by_tree.items():
             try:
-                grown += [found for found in _find_grown(tree, docs, now) if self._is_committed(found.doc, found.data)]
+                for doc, life in zip(docs, _read_sizes(tree, docs), strict=True):
+                    found, data = find_growth(life, now), files.read_note(doc.folder, doc.rel_path)
+                    if found is not None and data is not None and self._is_committed(doc, data):
+                        grown.append((doc, data, *found))
             except QuaidError as error:
                 self.problems.append(f"{tree.top.name} could not be looked at: {error}")
         return grown
@@ -166,35 +160,28 @@ def first_three(names: Sequence[str]) -> str:
     return f"{', '.join(names[:3])}{more}"
 
 
-def _find_grown(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
-    """Yield the documents of one repository that have grown."""
+def _read_sizes(tree: SourceTree, docs: Sequence[Doc]) -> list[list[tuple[datetime, int]]]:
+    """Return (time, size in bytes) of each commit that changed one of `docs`, for each of them."""
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(MAX_COMMITS, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
     sizes = tree.repository.git.read_sizes(blob for life in lives for _, blob in life)
-    for doc, life in zip(docs, lives, strict=True):
-        commits = [(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes]
-        changes, size, growth = measure_churn(commits, now)
-        data = files.read_note(doc.folder, doc.rel_path)
-        if data is not None and growth is not None and is_bloated(changes, size, growth):
-            yield GrownDoc(doc, data, changes, growth)
+    return [[(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes] for life in lives]
 
 
-def measure_churn(commits: Sequence[tuple[datetime, int]], now: datetime) -> tuple[int, int, float | None]:
-    """Return the changes of a document in the last 90 days, its size, and its growth.
+def find_growth(commits: Sequence[tuple[datetime, int]], now: datetime) -> tuple[int, float] | None:
+    """Return the changes in the last 90 days and the growth of a document that may be worth shortening: large, often
+    changed, and much larger than it was. None for any other.
 
     `commits` are (time, size in bytes) of each commit that changed it. Growth compares the size with that of half a
-    year ago, or of the first commit if that is 90 days old; a younger document, which is still being written, has none.
+    year ago, or of the first commit if that is 90 days old; a younger document is still being written.
     """
     sized = sorted(commits)
     older = [size for when, size in sized if when <= now - HALF_A_YEAR]
     first = [size for when, size in sized[:1] if when <= now - RECENT]
     before = next(iter(older[-1:] or first), None)
-    size = sized[-1][1] if sized else 0
-    recent = sum(now - RECENT < when <= now for when, _ in sized)
-    return recent, size, size / max(1, before) if before is not None else None
-
-
-def is_bloated(changes: int, size: int, growth: float | None) -> bool:
-    """Return whether a document may be worth shortening: large, often changed, and much larger than it was."""
-    return size >= LARGE and changes >= MANY_CHANGES and growth is not None and growth >= MUCH_GROWTH
+    changes = sum(now - RECENT < when <= now for when, _ in sized)
+    if before is None or changes < MANY_CHANGES or sized[-1][1] < LARGE:
+        return None
+    growth = sized[-1][1] / max(1, before)
+    return (changes, growth) if growth >= MUCH_GROWTH else None

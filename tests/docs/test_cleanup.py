@@ -9,7 +9,7 @@ import pytest
 from recall_page import BODY, DOC, answer
 
 from quaid.docs.updates import ask_cleanup
-from quaid.janitor.project_docs import is_bloated, measure_churn
+from quaid.janitor.project_docs import find_growth
 from quaid.llm.prompts import load_prompt
 
 
@@ -49,25 +49,23 @@ def days(*pairs):
     return [(NOW - timedelta(days=ago), size) for ago, size in pairs]
 
 
-def test_churn_is_counted_from_commits():
-    assert measure_churn([], NOW) == (0, 0, None)
-    assert measure_churn(days((300, 10), (200, 20), (10, 50), (0, 60)), NOW) == (2, 60, 3)
-    assert measure_churn(days((100, 10), (10, 50)), NOW) == (1, 50, 5)
-    assert measure_churn(days((80, 10), (10, 50)), NOW) == (2, 50, None)
+OFTEN = tuple((n, 60_000) for n in range(12))
 
 
-@pytest.mark.parametrize(("churn", "bloated"), [
-    ((20, 60_000, 3), True),
-    ((20, 60_000, 1.2), False),
-    ((20, 6_000, 3), False),
-    ((5, 60_000, 3), False),
-    ((20, 60_000, None), False),
+@pytest.mark.parametrize(("commits", "found"), [
+    (((300, 10_000), (200, 20_000), *OFTEN), (12, 3)),
+    (((100, 30_000), *OFTEN), (12, 2)),
+    (((80, 20_000), *OFTEN), None),
+    (((200, 20_000), *OFTEN[1:]), None),
+    (((200, 50_000), *OFTEN), None),
+    (((200, 2_000), *((n, 19_000) for n in range(12))), None),
+    ((), None),
 ])  # fmt: skip
-def test_bloated_is_what_is_large_and_much_changed_and_much_grown(churn, bloated):
-    assert is_bloated(*churn) is bloated
+def test_grown_is_what_is_large_and_much_changed_and_much_larger_than_it_was(commits, found):
+    assert find_growth(days(*commits), NOW) == found
 
 
 def test_no_doc_of_quaids_own_is_bloated_for_being_written():
     for path in sorted((Path(__file__).parents[2] / "docs").rglob("*.md")):
         size = path.stat().st_size
-        assert not is_bloated(*measure_churn(days(*((n, size * (20 - n) // 20) for n in range(20))), NOW)), path
+        assert find_growth(days(*((n, size * (20 - n) // 20) for n in range(20))), NOW) is None, path

@@ -72,11 +72,10 @@ def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
     models = context.models
     if context.settings.janitor.policies.shorten == "off" or models is None:
         return
-    largest_first = sorted(context.documents.grown(context.now), key=lambda found: (-len(found.data), found.doc.id))
-    grown = {evidence_key(CLEANUP, found.doc.evidence(found.data)): found for found in largest_first}
+    largest_first = sorted(context.documents.grown(context.now), key=lambda found: (-len(found[1]), found[0].id))
+    grown = {evidence_key(CLEANUP, found[0].evidence(found[1])): found for found in largest_first}
     left = MAX_UPDATES
-    for key, found in _list_undecided(context, "shorten", grown).items():
-        doc, data = found.doc, found.data
+    for key, (doc, data, changes, growth) in _list_undecided(context, "shorten", grown).items():
         if not left or not _is_unchanged(context, doc, data):
             continue
         left -= 1
@@ -86,8 +85,7 @@ def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
             if cuts is None:
                 context.judgements.add(CLEANUP, {key: "nothing to cut"})
                 continue
-            growth = f"is {found.growth:.1f} times what it was"
-            why = f"It was changed {found.changes:,} times in three months and {growth}"
+            why = f"It was changed {changes:,} times in three months and is {growth:.1f} times what it was"
             yield _decide(CLEANUP, "shorten", key, doc, cuts, make_cut(doc, data, cuts), why)
 
 
