@@ -160,7 +160,17 @@ def test_any_text_is_borne(text):
 
 @for_each(
     "text",
-    ["", "{", "{" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": -Infinity}', "[1]", '{"a": ' + "9" * 5000 + "}"],
+    [
+        "",
+        "{",
+        "{" * 100_000,
+        '{"a":' * 100_000,
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        "[1]",
+        '{"a": ' + "9" * 5000 + "}",
+        '{"a": ' * 60 + "None" + "}" * 60,
+    ],
 )
 def test_what_holds_no_object_is_seen_soon(text):
     assert find_answer(text)[0] is None
