@@ -20,6 +20,7 @@ from quaid.docs.registrar import NewProject
 from quaid.docs.registry import STATES, State
 from quaid.docs.source_roots import next_step
 from quaid.docs.sources import is_record
+from quaid.docs.updater import render_patch
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.proposal import Proposed
 from quaid.recall.trace import list_degraded
@@ -204,8 +205,6 @@ def update_docs(
 
     With --yes it becomes a commit in the vault, or a branch in the source repository.
     """
-    from quaid.docs.updater import render_patch
-
     is_applied = yes and not patch
     shapes: list[dict[str, object]] = []
     failed = False

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, option
 from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, section, short, styled
-from quaid.errors import BadInputError
 from quaid.history.revisions import Point
 from quaid.memory import Memory
-from quaid.recall.evaluation import EvalQuestion, Outcome, compare, find_expected, list_targets, parse_questions, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, compare, find_expected, list_targets, score
 from quaid.shapes import json_object
+from quaid.timeline.states import read_questions
 
 
 def run_eval(
@@ -39,7 +39,7 @@ def run_eval(
       quaid eval eval/coffee.md --before HEAD~1
       quaid eval questions.jsonl --before 2026-03-01 --after v2 --limit 5 --json
     """
-    questions = [question for path in file for question in parse_questions(_read(path), str(path))]
+    questions = [question for path in file for question in read_questions(path)]
     with invocation.open() as memory, invocation.progress(memory) as bar:
         # Found once: what a branch names may move between two questions.
         points = [memory.git.revisions.find(revision) if revision else None for revision in (before, after)]
@@ -125,17 +125,6 @@ def _replay(
         outcomes.append(Outcome(question, tuple(ranks), len(hits), answer.degraded))
         bar.update("Asking", part[0] * len(questions) + number, part[1] * len(questions))
     return outcomes
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise BadInputError(f"There is no file {path}. Give a markdown file with questions, or JSON lines.") from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is not UTF-8 text. Save it as UTF-8 and try again.") from error
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
 
 
 def _list_degraded(outcomes: Sequence[Outcome]) -> list[str]:

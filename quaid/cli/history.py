@@ -14,14 +14,14 @@ from quaid.cli.change_output import warn_left
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import DryRun, argument, flag, option, parse_option_moment
-from quaid.errors import BadInputError, NoteNotFoundError, UsageError
+from quaid.errors import NoteNotFoundError, UsageError
 from quaid.model import Kind
 from quaid.shapes import json_object
 from quaid.timeline.changes import MemoryChange, diff_words
+from quaid.timeline.states import AnswerChange, read_questions
 
 if TYPE_CHECKING:
     from quaid.timeline.log import CommitView
-    from quaid.timeline.states import AnswerChange
     from quaid.timeline.undo import Undone
 
 
@@ -103,15 +103,9 @@ def run_diff(
       quaid diff 2026-03-01..2026-03-31
       quaid diff HEAD~5..HEAD --recall questions.txt
     """
-    from quaid.timeline.states import read_questions
-
     with invocation.open() as memory, invocation.progress(memory):
         before, after, changes = memory.timeline.diff(span)
-        try:
-            questions = read_questions(recall) if recall else []
-        except (OSError, UnicodeDecodeError) as error:
-            step = "Give a text file with a question a line."
-            raise BadInputError(f"{recall} could not be read ({error}). {step}") from error
+        questions = read_questions(recall) if recall else []
         answers = memory.timeline.diff_answers(before, after, questions, limit)
     facts = Counter(change.how for change in changes if change.kind == Kind.FACT)
     others = len(changes) - facts.total()
@@ -231,28 +225,23 @@ def render_changes(changes: Sequence[MemoryChange]) -> str:
     facts = [change for change in changes if change.kind == Kind.FACT]
     groups = {title: [fact for fact in facts if fact.how == how] for how, title in _FACTS.items()}
     groups |= {title: [change for change in changes if change.kind in kinds] for title, kinds in _OTHERS.items()}
-    return ui.paragraphs(
-        *(
-            ui.lines(
-                ui.styled(f"{title} ({len(group):,})", "bold"),
-                *ui.first([_render_change(change) for change in group], MAX_CHANGES, "  and {:,} more"),
-            )
-            for title, group in groups.items()
-            if group
-        )
-    )
-
-
-def _render_change(change: MemoryChange) -> str:
-    mark = _MARKS.get(change.how, "~")
-    text = ui.clipped(change.text, ui.line_width() - 4)
-    if change.was is not None:
-        text = render_words(change.was, change.text)
-    details = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
-    if change.how in {"superseded", "restored"}:  # which says it
-        details = [sentence for sentence in details if not sentence.startswith(("superseded_by ", "valid_until "))]
-    rows = [f"      {ui.clipped(sentence, ui.line_width() - 6)}" for sentence in details]
-    return ui.lines(f"  {ui.styled(mark, _STYLES[mark])} {text}", *rows)
+    sections = []
+    for title, group in groups.items():
+        rows = []
+        for change in group[:MAX_CHANGES]:
+            mark = _MARKS.get(change.how, "~")
+            text = ui.clipped(change.text, ui.line_width() - 4)
+            if change.was is not None:
+                text = render_words(change.was, change.text)
+            rows.append(f"  {ui.styled(mark, _STYLES[mark])} {text}")
+            details = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
+            if change.how in {"superseded", "restored"}:  # which says it
+                details = [each for each in details if not each.startswith(("superseded_by ", "valid_until "))]
+            rows += [f"      {ui.clipped(sentence, ui.line_width() - 6)}" for sentence in details]
+        more = len(group) - MAX_CHANGES
+        rows += [f"  and {more:,} more"] if more > 0 else []
+        sections.append(ui.lines(ui.styled(f"{title} ({len(group):,})", "bold"), *rows) if group else "")
+    return ui.paragraphs(*sections)
 
 
 def render_words(before: str, after: str) -> str:

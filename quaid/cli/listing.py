@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, cast
 
@@ -11,7 +10,7 @@ from quaid.cli.notes import document_shape
 from quaid.cli.options import check_one_of, flag, option, parse_option_day
 from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, one_line, styled
 from quaid.errors import UsageError
-from quaid.index.listing import SORTS, SUPERSEDED, ListedNote, NoteFilter, Sort, list_notes
+from quaid.index.listing import SORTS, SUPERSEDED, NoteFilter, Sort, list_notes
 from quaid.model import STATUSES, Kind
 from quaid.text.quoting import short_id
 
@@ -71,23 +70,18 @@ def run_list(
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]
     notes = [{**document_shape(note.document), "date": note.date, "text": note.text} for note in shown]
-    invocation.respond(_render_notes(shown, only_paths=paths), notes=notes, total=len(found))
-    if not found:
-        invocation.notify("No note fits. See what there is: quaid stats")
-    elif len(shown) < len(found):
-        invocation.notify(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")
-
-
-def _render_notes(notes: Sequence[ListedNote], *, only_paths: bool) -> str:
-    """Return a line a note: date, kind, status, text, and the shortest reference that means it."""
-    documents = [note.document for note in notes]
-    if only_paths:
-        return "\n".join(document.path for document in documents)
+    documents = [note.document for note in shown]
     states = [SUPERSEDED if document.superseded_by else document.status or "" for document in documents]
-    days, kinds = [note.date[:10] for note in notes], [document.type or document.kind for document in documents]
+    days, kinds = [note.date[:10] for note in shown], [document.type or document.kind for document in documents]
     refs = [short_id(document.id) for document in documents]
     heads = columns(zip(days, kinds, states, refs, strict=True)).splitlines()
     width = max(map(len, heads), default=0)
     room = max(_MIN_TEXT, line_width() - width - 2)
-    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in notes]
-    return "\n".join(f"{styled(head.ljust(width), 'dim')}  {text}" for head, text in zip(heads, texts, strict=True))
+    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in shown]
+    rows = [f"{styled(head.ljust(width), 'dim')}  {text}" for head, text in zip(heads, texts, strict=True)]
+    text = "\n".join(document.path for document in documents) if paths else "\n".join(rows)
+    invocation.respond(text, notes=notes, total=len(found))
+    if not found:
+        invocation.notify("No note fits. See what there is: quaid stats")
+    elif len(shown) < len(found):
+        invocation.notify(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")

@@ -27,8 +27,19 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line as a process does that ends with it, and return its exit code."""
     # A command makes many objects and little garbage: looking for it every 700 costs a cold recall 15 ms.
     gc.set_threshold(100_000)
-    code = main(arguments) if _has_streams() else 1
-    return close_output(code)
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # so that no file gets its number
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            closed_streams.add(number)
+    is_open = sys.stdout is not None
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if not is_open:
+        print("quaid: Standard output is closed: nothing was done. Send it to a file or to /dev/null.", file=sys.stderr)
+    return close_output(main(arguments) if is_open else 1)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,23 +116,6 @@ def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
     # Python does not say which file it was writing to: the output is one.
     place = error.filename or "The answer, or a file,"
     return f"{place} could not be read or written ({error.strerror}). Set that right, then try again."
-
-
-def _has_streams() -> bool:
-    """Return whether stdout is open. What is closed is opened on /dev/null, so that no file gets its number."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-            closed_streams.add(number)
-    is_open = sys.stdout is not None
-    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if not is_open:
-        print("quaid: Standard output is closed: nothing was done. Send it to a file or to /dev/null.", file=sys.stderr)
-    return is_open
 
 
 def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:

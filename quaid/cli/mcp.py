@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,7 +50,12 @@ def run_mcp(
     """
     if port is not None and not http:
         raise UsageError("--port is for --http. Without it the server has no port.")
-    vaults = _find_vaults(invocation) if len(invocation.vaults) > 1 else {}
+    vaults = name_vaults(invocation.vaults) if len(invocation.vaults) > 1 else {}
+    for name, folder in vaults.items():
+        try:
+            vault_guard.check(folder)
+        except QuaidError as error:  # it cannot be asked as it is
+            invocation.notify(f"quaid: vault {name}: {error}")
     root, remark = trust.locate_vault(next(iter(vaults.values())) if vaults else invocation.vault)
     if remark:
         invocation.notify(remark)
@@ -69,14 +73,3 @@ def run_mcp(
     from quaid.mcp.transports import PORT, serve_http
 
     serve_http(root, tools.value, PORT if port is None else port, CommandListener(root, SERVER), vaults)
-
-
-def _find_vaults(invocation: Invocation) -> dict[str, Path]:
-    """The vaults that an agent may ask, by their names, with a word on each that cannot be asked as it is."""
-    vaults = name_vaults(invocation.vaults)
-    for name, root in vaults.items():
-        try:
-            vault_guard.check(root)
-        except QuaidError as error:
-            invocation.notify(f"quaid: vault {name}: {error}")
-    return vaults

@@ -29,6 +29,9 @@ MAX_GAPS = 20
 MAX_PROMPTS = 12
 DAYS_A_CELL = 2
 _LEVELS = "▁▂▃▄▅▆▇█"
+AUDIT_BAR = 16
+MAX_SHOWN = 10
+HEADINGS = ("source", "facts", "", "notes", "commits", "first", "last")
 
 
 def run_stats(
@@ -282,11 +285,6 @@ def _dollars(cost_usd: float | None) -> str:
     )
 
 
-AUDIT_BAR = 16
-MAX_SHOWN = 10
-HEADINGS = ("source", "facts", "", "notes", "commits", "first", "last")
-
-
 def run_audit(
     invocation: Invocation,
     since: Annotated[str | None, option("DAY", "What came from this day on: 2026-03-01, last March.")] = None,
@@ -304,17 +302,18 @@ def run_audit(
     after = parse_option_moment("--since", since, datetime.now(UTC))
     with invocation.open() as memory, invocation.progress(memory):
         found = audit(memory, after, source)
-    invocation.respond(_render(found), **found)
+    text = "No commit brought a note. What is not committed yet has no author: git status shows it."
+    if found["sources"]:
+        text = _render_sources(found)
+    invocation.respond(text, **found)
     if found["cut_off"]:
         invocation.notify(
             "This is a shallow clone: who wrote what is older is not known. Get it with: git fetch --unshallow"
         )
 
 
-def _render(found: Mapping[str, Any]) -> str:
+def _render_sources(found: Mapping[str, Any]) -> str:
     """Return the sources, each with a bar, then what is unusual."""
-    if not found["sources"]:
-        return "No commit brought a note. What is not committed yet has no author: git status shows it."
     most = max(one["facts"] for one in found["sources"])
     rows, unusual = [HEADINGS], []
     for one in found["sources"]:

@@ -197,7 +197,12 @@ def run_conflicts(
             settled.append(conflict.path)
         left = [conflict for conflict in found if conflict.path not in settled]
         operation = merges.read_operation(memory.root)
-    shapes = [{"path": conflict.path, "what": _describe(conflict)} for conflict in left]
+    shapes = []
+    for one in left:
+        what = "changed on both sides" if one.base or one.is_committed else "added on both sides"
+        if one.is_removed:
+            what = "changed here, removed there" if one.ours else "removed here, changed there"
+        shapes.append({"path": one.path, "what": what})
     text = lines(
         *(f"Settled: {path}" for path in settled),
         count(len(left), "conflict") if left else "",
@@ -209,12 +214,6 @@ def run_conflicts(
     elif operation in {"merge", "rebase", "cherry-pick", "revert"} and all(conflict.is_committed for conflict in left):
         invocation.notify(f"All is settled. End the {operation} with: git {operation} --continue")
     return 1 if left else 0
-
-
-def _describe(conflict: Conflict) -> str:
-    if conflict.is_removed:
-        return "changed here, removed there" if conflict.ours else "removed here, changed there"
-    return "changed on both sides" if conflict.base or conflict.is_committed else "added on both sides"
 
 
 def _settle(memory: Memory, conflict: Conflict, side: Side) -> None:

@@ -7,11 +7,12 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from quaid.embed.weights import cache_folder
 from quaid.errors import QuaidError
 from quaid.place import LOG_DIR, state_folder, write_private
 from quaid.redaction import admit
@@ -33,7 +34,10 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
     call = f"{now.isoformat(timespec='seconds')}\nquaid {' '.join(map(repr, arguments))}"
     machine = "\n".join((f"Python {sys.version}", platform.platform(), *versions))
     text = admit(f"{call}\n\n{machine}\n\n{''.join(traceback.format_exception(error))}").text
-    for folder in _folders(root):
+    folders = [cache_folder() / LOG_DIR, Path(tempfile.gettempdir())]
+    if root is not None and state_folder(root).is_dir():
+        folders.insert(0, state_folder(root) / LOG_DIR)
+    for folder in folders:
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:
             write_private(path, escaped(text))
@@ -45,20 +49,4 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
 
 def refusal_of(error: Exception, root: Path | None) -> QuaidError | None:
     """The sentence for a disk or a database that is at fault instead of Quaid; None where it is a bug."""
-    if root is None:
-        return None
-
-    return refusal(error, state_folder(root))
-
-
-def _folders(root: Path | None) -> Iterator[Path]:
-    if root is not None and state_folder(root).is_dir():
-        yield state_folder(root) / LOG_DIR
-    override = os.environ.get("QUAID_CACHE_DIR")
-    if override:
-        yield Path(override) / LOG_DIR
-    else:
-        import platformdirs
-
-        yield platformdirs.user_cache_path("quaid") / LOG_DIR
-    yield Path(tempfile.gettempdir())
+    return None if root is None else refusal(error, state_folder(root))

@@ -130,7 +130,11 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     settings, state = memory.settings, memory.state
     counts: dict[str, int] = {}
     waiting: tuple[str, ...] = ()
-    uncommitted, proposal = _list_uncommitted(memory), ""
+    uncommitted, proposal = list[str](), ""
+    with suppress(QuaidError):  # what git cannot be asked is a problem of the repository, below
+        deferred = (*list_uncommitted(memory.root), *list_deferred(memory.root))
+        own = {edit.rel_path for each in deferred for edit in each.change.edits}
+        uncommitted = [path for path in memory.git.uncommitted() if path not in own]
     with (
         closing(IndexReader(memory.indexer.path)) as whole_reader,
         closing(IndexReader(memory.indexer.path, memory.owners)) as visible_reader,
@@ -144,7 +148,12 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         if whole is not None and visible is not None:
             paths = visible_paths(uncommitted, whole, visible)
             uncommitted = [path for path in paths if may_name(memory, path)]
-    repository = _read_repository(memory, uncommitted)
+    try:
+        git = memory.git.state()
+        places = (git.branch, git.head, git.operation, git.locked, git.detached)
+        repository = RepositoryStatus(*places, tuple(uncommitted))
+    except QuaidError as error:
+        repository = RepositoryStatus(problem=str(error))
     ready = memory.embedding.embedder() is not None
     problem = memory.embedding.problem
     model = resolve(settings.embedding).model
@@ -232,27 +241,6 @@ def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:
         embedding=bool(pending) and locks.is_held(memory.state / locks.EMBEDDING_LOCK),
         serving=next((str(row.settings.get("model", "")) for row in earlier if row.active), None),
     )
-
-
-def _list_uncommitted(memory: Memory) -> list[str]:
-    """Return the paths of the owner's uncommitted changes, none if git cannot be asked."""
-    try:
-        own = {
-            edit.rel_path
-            for each in (*list_uncommitted(memory.root), *list_deferred(memory.root))
-            for edit in each.change.edits
-        }
-        return [path for path in memory.git.uncommitted() if path not in own]
-    except QuaidError:
-        return []
-
-
-def _read_repository(memory: Memory, uncommitted: list[str]) -> RepositoryStatus:
-    try:
-        state = memory.git.state()
-    except QuaidError as error:
-        return RepositoryStatus(problem=str(error))
-    return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, tuple(uncommitted))
 
 
 def count_chunks(connection: IndexConnection, state: str | None = None) -> int:

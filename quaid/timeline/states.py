@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import RevisionError, UsageError
+from quaid.errors import BadInputError, RevisionError, UsageError
 from quaid.history.revisions import parse_moment
 from quaid.model import Hit
 from quaid.recall.evaluation import EvalQuestion, parse_questions
@@ -100,15 +100,22 @@ def read_states(
 
 
 def read_questions(path: Path) -> list[EvalQuestion]:
-    """Return the questions of a file as `quaid eval` reads it; of one that is neither markdown nor JSON lines each line
-    is one.
+    """Return the questions of a file: list items in markdown, JSON lines, or else a question a line.
 
     Raises:
-        BadInputError: it asks nothing.
-        OSError, UnicodeDecodeError: it cannot be read.
+        BadInputError: it cannot be read, or asks nothing.
     """
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BadInputError(
+            f"There is no file {path}. Give a file with questions in markdown or JSON lines."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path} is not UTF-8 text. Save it as UTF-8 and try again.") from error
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
     if path.suffix not in {".md", ".jsonl"}:
         lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
-        text = "\n".join(line if line.startswith(("- ", "* ", "#")) or not line else f"- {line}" for line in lines)
+        text = "\n".join(line if line.startswith(("- ", "* ", "#", "{")) or not line else f"- {line}" for line in lines)
     return parse_questions(text, str(path))

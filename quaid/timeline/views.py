@@ -7,8 +7,8 @@ a commit that changed it together with other notes.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks, is_counter
 from quaid.model import Commit
 from quaid.recall.visibility import find_hidden_names, may_see, visible_paths, without_others
-from quaid.timeline.changes import Span, compare, list_blobs, list_spans, read_sides
+from quaid.timeline.changes import compare, list_blobs, list_spans, read_sides
 from quaid.timeline.log import MAX_READ, NIGHT, CommitView, describe, hide, name_author
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.vault.layout import is_note_path
@@ -91,10 +91,23 @@ class CommitViews:
         ]
         pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
         blobs = self._history.read_blobs(list_blobs(*pages))
-        return [
-            replace(self._view(logged, page, blobs, hidden, authors), more=max(0, len(whole) - first - limit))
-            for logged, whole, page in zip(commits, spans, pages, strict=True)
-        ]
+        views = []
+        for logged, whole, page in zip(commits, spans, pages, strict=True):
+            commit = _narrow(logged, hidden)
+            if commit is None:
+                views.append(hide(logged.commit))
+                continue
+            before, after = read_sides(page, blobs)
+            held = (*before.items(), *after.items())
+            unseen = {path for path, data in held if not may_see(path, data, self._vault.owners, self._layout)}
+            changes = compare(before, after, self._layout, unseen)
+            who = name_author(commit, authors)
+            what = describe([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
+            moved = {path for change in logged.changes if change.old_path for path in (change.path, change.old_path)}
+            files = {path: (before.get(path), after.get(path)) for path in page if path not in unseen | moved}
+            more = max(0, len(whole) - first - limit)
+            views.append(CommitView(commit, who, what, tuple(changes), files, more))
+        return views
 
     def night(self, run: str) -> Night:
         """Return the night of a run, with the commits of it that may be seen.
@@ -192,27 +205,6 @@ class CommitViews:
     def _find_secret(self, names: Collection[str]) -> set[str]:
         whole, seen = self._vault.whole_index(), self._vault.visible_index()
         return find_hidden_names(names, whole, seen, self._history, self._vault.owners, self._layout)
-
-    def _view(
-        self,
-        logged: VaultCommit,
-        spans: Mapping[str, Span],
-        blobs: Mapping[str, bytes],
-        hidden: Collection[str],
-        authors: Authors,
-    ) -> CommitView:
-        commit = _narrow(logged, hidden)
-        if commit is None:
-            return hide(logged.commit)
-        before, after = read_sides(spans, blobs)
-        held = (*before.items(), *after.items())
-        unseen = {path for path, data in held if not may_see(path, data, self._vault.owners, self._layout)}
-        changes = compare(before, after, self._layout, unseen)
-        who = name_author(commit, authors)
-        what = describe([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
-        moved = {path for change in logged.changes if change.old_path for path in (change.path, change.old_path)}
-        files = {path: (before.get(path), after.get(path)) for path in spans if path not in unseen | moved}
-        return CommitView(commit, who, what, tuple(changes), files)
 
 
 def _list_named(path: str, data: bytes) -> Sequence[str]:

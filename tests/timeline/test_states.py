@@ -130,7 +130,7 @@ def test_answers_gained_and_lost(vault, tmp_path, capsys):
     assert (sails["gained"], sails["lost"]) == ([], [])
     assert {change["how"] for change in shape["changes"]} == {"learned", "superseded", "forgotten"}
     assert main(["--vault", str(vault.root), "diff", f"{start}..", "--recall", str(tmp_path / "none.txt")]) == 1
-    assert "could not be read" in capsys.readouterr().err
+    assert "There is no file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
