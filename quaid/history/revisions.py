@@ -41,10 +41,6 @@ class TreeFile:
     mode: int
     blob: str
 
-    @classmethod
-    def of(cls, rel_path: str, version: Version) -> TreeFile:
-        return cls(rel_path, int(version.mode, 8), version.blob)
-
     @property
     def is_regular(self) -> bool:
         return stat.S_ISREG(self.mode)
@@ -129,7 +125,7 @@ class Revisions:
     def _file(self, path: str, version: Version | None) -> TreeFile | None:
         if version is None or version.mode == SUBMODULE:
             return None
-        return TreeFile.of(self._repository.to_vault(path), version)
+        return TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
 
     def read_files(self, files: Sequence[TreeFile], *, filtered: bool = False) -> Iterator[tuple[str, bytes]]:
         """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
@@ -145,6 +141,13 @@ class Revisions:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
                 args = (*unfiltered, "cat-file", "--filters", path, file.blob)
                 yield file.rel_path, self._git.read("read a note", *args)
+
+    def read_changed(self, before: str, after: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the files in which two commits differ, as their owner's checkout of each would write them."""
+        pairs = list(self.compare(before, after))
+        sides = [old for old, _ in pairs if old], [new for _, new in pairs if new]
+        olds, news = (dict(self.read_files(side, filtered=True)) for side in sides)
+        return olds, news
 
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
         """The paths of those that go through a filter on their way out of git's objects."""

@@ -17,8 +17,7 @@ from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
 from quaid.history.git import Git, Version
 from quaid.history.merge import merge_lines
-from quaid.history.merges import commit_merge, merge_trees
-from quaid.history.revisions import TreeFile
+from quaid.history.merges import Conflict, commit_merge, merge_trees
 from quaid.history.staging import NEW_FILE
 from quaid.history.steering import SteeringChangedError
 from quaid.history.vault_history import History
@@ -93,14 +92,7 @@ def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_remova
         return Pulled(None)
     _, commits = history.count_apart(ours, theirs)
     is_merge = not git.is_ancestor(ours, theirs)
-    conflicts: tuple[str, ...] = ()
-    target = theirs
-    if is_merge:
-        tree, conflicts = _merge(git, ours, theirs, vault.layout)
-        trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
-        message = Message(f"merge: {commits} commit{'s' * (commits != 1)} of {remote}", "", trailers)
-        settings = vault.settings.git
-        target = commit_merge(git, tree, [ours, theirs], message, (settings.name, settings.email))
+    target, conflicts = _merge(vault, ours, source, commits) if is_merge else (theirs, ())
     changes = git.diff_trees(ours, target)
     vouched = None if source.is_own else _list_vouched(history, ours, theirs)
     top, hooks = root.resolve(), find_folder(root).resolve()
@@ -113,11 +105,7 @@ def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_remova
         hooks=hooks.relative_to(top).as_posix() if hooks.is_relative_to(top) else "",
         vouched=vouched,
     )
-    # As a checkout by its owner would write them: through their filters.
-    olds, news = (
-        dict(history.revisions.read_files([TreeFile.of(path, one) for path, one in side if one], filtered=True))
-        for side in ([(path, sides[number]) for path, sides in changes.items()] for number in (0, 1))
-    )
+    olds, news = history.revisions.read_changed(ours, target)
     removed = incoming.list_removed_notes(changes, olds, news)
     gone = [*removed, *incoming.list_emptied_notes(olds, news)]
     known = sum(map(layout.is_note_path, history.list_tree(ours))) if gone else 0
@@ -182,11 +170,23 @@ def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes])
     return tuple(edits)
 
 
-def _merge(git: Git, ours: str, theirs: str, place: Layout) -> tuple[str, tuple[str, ...]]:
-    """Merge two commits; the tree with what git leaves open decided, and the notes in which markers are left."""
-    tree, unmerged = merge_trees(git, ours, theirs)
-    if not unmerged:
-        return tree, ()
+def _merge(vault: OpenVault, ours: str, source: Source, commits: int) -> tuple[str, tuple[str, ...]]:
+    """Commit the merge of the branch and the source's `commits`; also return the notes in which markers are left."""
+    git, settings = vault.git.runner, vault.settings.git
+    tree, unmerged = merge_trees(git, ours, source.commit)
+    conflicts: tuple[str, ...] = ()
+    if unmerged:
+        tree, conflicts = _settle(git, tree, unmerged, (ours, source.commit), vault.layout)
+    trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
+    message = Message(f"merge: {commits} commit{'s' * (commits != 1)} of {source.remote}", "", trailers)
+    target = commit_merge(git, tree, [ours, source.commit], message, (settings.name, settings.email))
+    return target, conflicts
+
+
+def _settle(
+    git: Git, tree: str, unmerged: Sequence[Conflict], sides: tuple[str, str], place: Layout
+) -> tuple[str, tuple[str, ...]]:
+    """Return the tree with what git leaves open decided, and the notes in which markers are left."""
     contents = git.read_blobs(one.blob for each in unmerged for one in (each.base, each.ours, each.theirs) if one)
     blobs = {path: version.blob for path, version in git.list_tree(tree, *(each.path for each in unmerged)).items()}
     texts = git.read_blobs(blobs.values())
@@ -195,7 +195,7 @@ def _merge(git: Git, ours: str, theirs: str, place: Layout) -> tuple[str, tuple[
     # A file that one side only has removed may have another name there.
     added = {
         path: new.blob
-        for side in ((ours, theirs) if len(both) < len(unmerged) else ())
+        for side in (sides if len(both) < len(unmerged) else ())
         for path, (old, new) in git.diff_trees(side, tree).items()
         if old is None and new is not None and layout.is_note_path(path)
     }

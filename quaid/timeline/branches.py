@@ -152,10 +152,7 @@ class MemoryBranches:
                 f"{_list_paths([file.rel_path for file in odd])} is nothing that Quaid writes: nothing was merged. "
                 f"Merge by hand: git merge {head.name}"
             )
-        old, new = (
-            dict(git.revisions.read_files([pair[side] for pair in pairs if pair[side]], filtered=True))  # type: ignore[misc]
-            for side in (0, 1)
-        )
+        old, new = git.revisions.read_changed(base, tree)
         return tuple(Edit(path, old.get(path), new.get(path)) for path in sorted({*old, *new}))
 
     def _check_alone(self) -> None:

@@ -6,6 +6,8 @@ import subprocess
 
 from git_vaults import NOTE, SAY, Vault, ours, theirs
 
+from quaid.model import Edit
+
 
 def test_line_ends_follow_the_users_settings(vault):
     vault.run("config", "core.autocrlf", "true")
@@ -32,6 +34,17 @@ def test_a_note_committed_with_crlf_keeps_it_under_text_auto(vault):
     vault.write("facts/crlf.md", ours(crlf))
     assert vault.commit("facts/crlf.md", ours(crlf).replace(b"four", b"FOUR")).left == ()
     assert vault.show("HEAD:facts/crlf.md") == ours(crlf).replace(b"four", b"FOUR")
+
+
+def test_what_was_committed_before_a_filter_was_configured_stays_as_it_is(vault):
+    note = NOTE.replace(b"\n", b"\r\n")
+    vault.save("facts/crlf.md", note)
+    vault.save(".gitattributes", b"*.md text=auto\n")
+    changed = note.replace(b"one", b"ONE")
+    vault.write("facts/crlf.md", changed)
+    assert vault.history.commit([Edit("facts/crlf.md", note, changed)], SAY).id
+    assert vault.status() == ""
+    vault.assert_sound()
 
 
 def test_clean_filters_are_applied(vault):

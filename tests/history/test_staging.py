@@ -8,6 +8,7 @@ import random
 import pytest
 from git_vaults import NOTE, SAY, ours, theirs
 
+from quaid.errors import GitError
 from quaid.history.git import Git
 from quaid.model import Committed, Edit
 
@@ -118,6 +119,33 @@ def test_any_file_name_can_be_made_edited_logged_and_removed(vault):
     assert [len(vault.history.log(paths=[path])) for path in paths] == [3] * len(paths)
 
 
+def test_a_file_in_the_place_of_a_folder_is_not_taken_out_by_a_note_below_it(vault):
+    """Its owner has removed it and committed nothing yet."""
+    vault.save("facts/2026", b"a file")
+    (vault.root / "facts/2026").unlink()
+    edit = vault.edit("facts/2026/b.md", NOTE)
+    before = vault.head()
+    with pytest.raises(GitError, match="both a file and as a directory"):
+        vault.history.commit([edit], SAY)
+    assert vault.head() == before
+
+
+def test_the_last_note_of_a_folder_takes_it_along(vault):
+    vault.save("facts/2026/11/b.md", NOTE)
+    (vault.root / "facts/2026/11/b.md").unlink()
+    assert vault.history.commit([Edit("facts/2026/11/b.md", NOTE, None)], SAY).id
+    assert "facts/2026" not in vault.git("ls-tree", "-r", "-t", "--name-only", "HEAD").split()
+    assert vault.status() == ""
+    vault.assert_sound()
+
+
+@pytest.mark.parametrize("name", ['"quoted".md', "two\nlines.md", "with space.md"])
+def test_a_note_may_have_any_name(vault, name):
+    assert vault.commit(f"facts/{name}", NOTE).id
+    assert vault.show(f"HEAD:facts/{name}") == NOTE
+    assert vault.status() == ""
+
+
 def test_a_leading_dash_at_the_top_is_a_file_not_an_option(vault):
     assert vault.commit("-x.md", NOTE).id
     vault.write("-x.md", theirs())
@@ -125,62 +153,43 @@ def test_a_leading_dash_at_the_top_is_a_file_not_an_option(vault):
     assert vault.show("HEAD:-x.md") == ours()
 
 
-def test_an_unstaged_change_in_the_same_note_stays_unstaged(vault):
-    vault.write("facts/a.md", theirs())
-    assert vault.commit("facts/a.md", ours(theirs())).left == ()
-    assert vault.show("HEAD:facts/a.md") == ours()
-    assert vault.show(":facts/a.md") == ours()
-    assert vault.read("facts/a.md") == ours(theirs())
-    assert vault.status() == " M facts/a.md\n"
+HALF = NOTE.replace(b"seven", b"SEVEN (staged)")
+WHOLE = HALF.replace(b"id: 01a", b"id: 01b")
+TWO = NOTE.replace(b"two", b"2 (Maya)")
+
+
+def change(data):
+    return data.replace(b"four", b"FOUR (Quaid)")
+
+
+@pytest.mark.parametrize(
+    ("staged", "disk", "status"),
+    [(None, theirs(), " M"), (theirs(), theirs(), "M "), (HALF, WHOLE, "MM"), (theirs(), NOTE, "MM")],
+    ids=["unstaged", "staged", "both", "undone on disk"],
+)
+def test_the_users_changes_in_the_same_note_stay_staged_or_not(vault, staged, disk, status):
+    if staged:
+        vault.write("facts/a.md", staged)
+        vault.run("add", "facts/a.md")
+    vault.write("facts/a.md", disk)
+    assert vault.commit("facts/a.md", change(disk)).left == ()
+    assert vault.show("HEAD:facts/a.md") == change(NOTE)
+    assert vault.show(":facts/a.md") == change(staged or NOTE)
+    assert vault.read("facts/a.md") == change(disk)
+    assert vault.status() == f"{status} facts/a.md\n"
     vault.assert_sound()
 
 
-def test_a_staged_change_in_the_same_note_stays_staged(vault):
-    vault.write("facts/a.md", theirs())
-    vault.run("add", "facts/a.md")
-    assert vault.commit("facts/a.md", ours(theirs())).left == ()
-    assert vault.show("HEAD:facts/a.md") == ours()
-    assert vault.show(":facts/a.md") == ours(theirs())
-    assert vault.status() == "M  facts/a.md\n"
-
-
-def test_staged_and_unstaged_changes_in_the_same_note_stay_apart(vault):
-    half = NOTE.replace(b"seven", b"SEVEN (staged)")
-    vault.write("facts/a.md", half)
-    vault.run("add", "facts/a.md")
-    whole = half.replace(b"id: 01a", b"id: 01b")
-    vault.write("facts/a.md", whole)
-    assert vault.commit("facts/a.md", whole.replace(b"four", b"FOUR (Quaid)")).left == ()
-    assert vault.show("HEAD:facts/a.md") == NOTE.replace(b"four", b"FOUR (Quaid)")
-    assert vault.show(":facts/a.md") == half.replace(b"four", b"FOUR (Quaid)")
-    assert vault.status() == "MM facts/a.md\n"
-
-
-def test_a_change_staged_and_then_undone_on_disk_stays_staged(vault):
-    vault.write("facts/a.md", theirs())
-    vault.run("add", "facts/a.md")
-    vault.write("facts/a.md", NOTE)
-    assert vault.commit("facts/a.md", ours()).left == ()
-    assert vault.show("HEAD:facts/a.md") == ours()
-    assert vault.show(":facts/a.md") == ours(theirs())
-
-
-def test_changes_of_the_same_line_cannot_be_told_apart_and_are_left(vault):
-    vault.write("facts/a.md", NOTE.replace(b"two", b"2 (Maya)"))
+@pytest.mark.parametrize(("staged", "disk"), [(None, TWO), (TWO, NOTE)], ids=["unstaged", "staged"])
+def test_changes_of_the_same_line_cannot_be_told_apart_and_are_left(vault, staged, disk):
+    if staged:
+        vault.write("facts/a.md", staged)
+        vault.run("add", "facts/a.md")
+    vault.write("facts/a.md", disk)
     before, index = vault.head(), vault.index()
-    done = vault.commit("facts/a.md", NOTE.replace(b"two", b"TWO (Quaid)"))
-    assert done == Committed(None, ("facts/a.md",))
+    assert vault.commit("facts/a.md", ours()) == Committed(None, ("facts/a.md",))
     assert (vault.head(), vault.index()) == (before, index)
     vault.assert_sound()
-
-
-def test_a_staged_change_of_the_same_line_is_left(vault):
-    vault.write("facts/a.md", NOTE.replace(b"two", b"2 (Maya)"))
-    vault.run("add", "facts/a.md")
-    vault.write("facts/a.md", NOTE)
-    index = vault.index()
-    assert vault.commit("facts/a.md", ours()) == Committed(None, ("facts/a.md",))
-    assert vault.index() == index
 
 
 def test_what_can_be_committed_is_while_the_rest_is_left(vault):
