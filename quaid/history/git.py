@@ -169,11 +169,11 @@ class Git:
         out = self.run(doing, *args, stdin=stdin, index=index, env=env, accept=accept)[1]
         return out.decode("utf-8", "surrogateescape").strip()
 
-    def query(self, *args: str, stdin: bytes = b"") -> bytes | None:
+    def query(self, *args: str) -> bytes | None:
         """Return git's stdout; None where it refuses."""
         steering.check(self.repository)
         top = self.repository.top
-        code, out, _ = execute(["-C", str(top), *QUIET, *args], stdin, self._environment())
+        code, out, _ = execute(["-C", str(top), *QUIET, *args], b"", self._environment())
         return None if code else out
 
     def read_state(self) -> RepositoryState:

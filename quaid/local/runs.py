@@ -152,10 +152,6 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
         self._day = day
         self._is_read_only = is_read_only
 
-    def read_only(self) -> Judgements:
-        """Return the same judgements for a dry run, which stores none."""
-        return Judgements(self.path, self._day, is_read_only=True)
-
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
         """Return key -> verdict for those of `keys` that were judged. A judgement that is looked up does not grow
         old.

@@ -169,9 +169,25 @@ class PastIndexes:
             raise LockedError("Another Quaid process is making an index of the past") from error
 
     def _fill(self, path: Path, present: Path | None, contents: CommitContents, progress: Progress) -> Past:
+        from quaid.vault import notes
+
+        same: list[str] = []
+        others: dict[str, bytes] = {}
         with reuse.open_new(path, present) as index:
             with index.transaction():
-                self._write_words(index, contents, progress)
+                reusable = reuse.list_reusable(index, MAX_NOTE_BYTES)
+                for done, (name, data) in enumerate(contents.revisions.read_files(contents.notes)):
+                    progress("Reading the past", done, len(contents.notes))
+                    if reusable.get(name) == notes.content_hash(data):
+                        same.append(name)
+                    else:
+                        others[name] = data
+                reuse.reuse_documents(index, same)
+                for name, data in others.items():
+                    note = notes.parse_note(name, data, MAX_NOTE_BYTES, self._layout)
+                    documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
+                documents.replace_passed_over(index, contents.passed_over)
+                progress("Reading the past", len(contents.notes), len(contents.notes))
                 fingerprint, embedder = self._embedding.fingerprint(), self._embedding.embedder()
                 if fingerprint is not None and embedder is not None:
                     settings = asdict(self._settings.embedding)
@@ -179,26 +195,6 @@ class PastIndexes:
                     reuse.reuse_vectors(index, row)
             self._embedding.fill(index, progress, budget_s=EMBED_BUDGET_S, fetch=False)
             return self._describe(contents.point, index)
-
-    def _write_words(self, index: SqliteIndex, contents: CommitContents, progress: Progress) -> None:
-        from quaid.vault import notes
-
-        max_bytes = MAX_NOTE_BYTES
-        present = reuse.list_reusable(index, max_bytes)
-        same: list[str] = []
-        others: dict[str, bytes] = {}
-        for done, (path, data) in enumerate(contents.revisions.read_files(contents.notes)):
-            progress("Reading the past", done, len(contents.notes))
-            if present.get(path) == notes.content_hash(data):
-                same.append(path)
-            else:
-                others[path] = data
-        reuse.reuse_documents(index, same)
-        for path, data in others.items():
-            note = notes.parse_note(path, data, max_bytes, self._layout)
-            documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
-        documents.replace_passed_over(index, contents.passed_over)
-        progress("Reading the past", len(contents.notes), len(contents.notes))
 
 
 def list_contents(revisions: Revisions, point: Point, wanted: str) -> CommitContents:

@@ -18,7 +18,7 @@ from quaid.index.documents import KnownFile
 from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync.as_of import CommitContents, list_contents
 from quaid.sync.derived_index import SyncReport
-from quaid.sync.embedding import Embedding, Progress, ignore_progress
+from quaid.sync.embedding import Embedding, ignore_progress
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
@@ -33,9 +33,8 @@ _MADE_WITH = "made_with"
 
 
 def index_commit(
-    index: IndexConnection, repository: Path, commit: str, settings: Settings, embedding: Embedding | None = None,
-    progress: Progress = ignore_progress,
-) -> SyncReport:  # fmt: skip
+    index: IndexConnection, repository: Path, commit: str, settings: Settings, embedding: Embedding | None = None
+) -> SyncReport:
     """Bring `index` to what the bare `repository` holds at `commit`, whatever it held before, in one transaction; then
     embed what has no vector yet.
 
@@ -48,18 +47,16 @@ def index_commit(
     point = revisions.find(commit)
     found = list_contents(revisions, point, commit)
     with index.transaction():
-        report = _write_words(index, revisions, found, settings, progress)
+        report = _write_words(index, revisions, found, settings)
     if embedding is None:
         return report
-    filled = embedding.fill(index, progress, budget_s=None, fetch=False)
+    filled = embedding.fill(index, ignore_progress, budget_s=None, fetch=False)
     return replace(report, embedded=filled.embedded, pending=filled.pending, degraded=filled.degraded)
 
 
-def _write_words(
-    index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings, progress: Progress
-) -> SyncReport:
-    layout, max_bytes = Layout.of(settings.vault), MAX_NOTE_BYTES
-    made_with = f"{contents.SCHEMA_VERSION} {max_bytes} {layout!r}"
+def _write_words(index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings) -> SyncReport:
+    layout = Layout.of(settings.vault)
+    made_with = f"{contents.SCHEMA_VERSION} {MAX_NOTE_BYTES} {layout!r}"
     before = contents.get_meta(index, COMMIT)
     is_other = before is not None and contents.get_meta(index, _MADE_WITH) != made_with
     rebuilt = is_other or (before is not None and not revisions.has_commit(before))
@@ -77,9 +74,8 @@ def _write_words(
     gone = sorted(known - listed.keys())
     for path in gone:
         documents.remove_document(index, path)
-    for done, (path, data) in enumerate(revisions.read_files(wanted)):
-        progress("Reading the commit", done, len(wanted))
-        note = notes.parse_note(path, data, max_bytes, layout)
+    for path, data in revisions.read_files(wanted):
+        note = notes.parse_note(path, data, MAX_NOTE_BYTES, layout)
         put = documents.replace_document if path in known else documents.add_document
         put(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
     documents.replace_passed_over(index, {**found.passed_over, **too_long})
