@@ -298,24 +298,19 @@ def read_vault_config(root: Path) -> dict[str, Any]:
 
 def _with_lines(problems: Mapping[str, str], path: Path, name: str) -> list[str]:
     """Return what cannot be used of the file at `path`, by key, each with its line."""
-    text = ""
+    text, table, lines = "", "", dict[str, int]()
     with suppress(OSError, UnicodeDecodeError):
         text = path.read_text(encoding="utf-8-sig") if problems else ""
-    lines = {key: f"{name}, line {line}" if (line := _find_line(text, key)) else name for key in problems}
-    return [f"{lines[key]}: {problem}" for key, problem in problems.items()]
-
-
-def _find_line(text: str, key: str) -> int | None:
-    """Return the number of the line in a TOML text that sets `key`, or the table that it is in, from 1."""
-    table = ""
     for number, line in enumerate(text.splitlines(), 1):
         header, assigned = _TABLE.match(line), _ASSIGNED.match(line)
         if header:
             table = _plain_key(header[1]) + "."
-        name = table.removesuffix(".") if header else table + _plain_key(assigned[1]) if assigned else ""
-        if name and (f"{name}." == f"{key}."[: len(name) + 1] if assigned and not header else name == key):
-            return number
-    return None
+        named = table.removesuffix(".") if header else table + _plain_key(assigned[1]) if assigned else ""
+        for key in problems if named else ():
+            # The line that sets the key, or the table that it is in.
+            if named == key or (assigned and not header and key.startswith(f"{named}.")):
+                lines.setdefault(key, number)
+    return [f"{name}, line {lines[key]}: {why}" if key in lines else f"{name}: {why}" for key, why in problems.items()]
 
 
 def _plain_key(written: str) -> str:

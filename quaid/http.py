@@ -170,6 +170,11 @@ class Wire:
         alarm = threading.Timer(left_s, self._cut)
         alarm.daemon = True
         cuts = self._cuts
+
+        def note_stream(event: str, info: Mapping[str, Any]) -> None:
+            if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+                self._streams.add(info["return_value"])
+
         try:
             client = self._open()
             alarm.start()
@@ -180,7 +185,7 @@ class Wire:
                 headers=headers,
                 timeout=httpx.Timeout(min(left_s, silence_s), connect=connect_s),
                 follow_redirects=follows,
-                extensions={"trace": self._note_stream},
+                extensions={"trace": note_stream},
             ) as response:
                 yield response
                 if self._cuts != cuts:  # a response without a length looks whole wherever it ends
@@ -223,10 +228,6 @@ class Wire:
                     named = " or ".join(found) or "the environment"
                     raise ClientError(f"{named} cannot be used: {reason}") from error
             return self._client
-
-    def _note_stream(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            self._streams.add(info["return_value"])
 
     def _cut(self) -> None:
         """Close every connection. Reads of other threads end too; requests that were not late are tried again."""

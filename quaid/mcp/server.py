@@ -81,11 +81,18 @@ class Server(MCPServer[Any]):
     ) -> None:
         """Offer the tools of `surface`, resources and prompts; or, if `served` is given, nothing but these tools."""
         documents = docs_tools.DocsTools(workers) if served is None else None
+        whose, more = "a person or a team", ""
+        if documents is not None:
+            whose, more = "the person you work for", _FOR_OWNER
+            more += docs_tools.INSTRUCTIONS if documents.has_projects else ""
+            if workers.federation is not None:
+                names = [as_name(name) for name in workers.federation.names]
+                more += f"\n\nThe vaults are {', '.join(names)}. All are asked; what you store goes into {names[0]}."
         super().__init__(
             "quaid",
             title="Quaid",
             version=__version__,
-            instructions=_instructions(workers, documents),
+            instructions=INSTRUCTIONS.format(whose=whose, more=more),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(DAY_MS, "public")),
             middleware=[self._answer],
@@ -212,16 +219,6 @@ class Server(MCPServer[Any]):
             if redacted and known.get("text") == to_json(shown.get("structuredContent")).decode():
                 part["text"] = to_json(safe["structuredContent"]).decode()
         return cast("dict[str, Any]", safe)
-
-
-def _instructions(workers: Workers, documents: docs_tools.DocsTools | None) -> str:
-    if documents is None:
-        return INSTRUCTIONS.format(whose="a person or a team", more="")
-    more = _FOR_OWNER + (docs_tools.INSTRUCTIONS if documents.has_projects else "")
-    if workers.federation is not None:
-        names = [as_name(name) for name in workers.federation.names]
-        more += f"\n\nThe vaults are {', '.join(names)}. All are asked; what you store goes into {names[0]}."
-    return INSTRUCTIONS.format(whose="the person you work for", more=more)
 
 
 def _visible(value: Any) -> Any:

@@ -254,18 +254,19 @@ class _Routes:
             Route("/v/{vault}/mcp", partial(self.call_tool, self._one_vault), methods=["POST"]),
             Route("/mcp", partial(self.call_tool, self._all_vaults), methods=["POST"]),
         ]
-        handlers = dict.fromkeys((QuaidError, _RefusedError), self.explain)
-        return Starlette(routes=routes, lifespan=self._run, exception_handlers=handlers)
 
-    @asynccontextmanager
-    async def _run(self, _app: Starlette) -> AsyncIterator[None]:
-        await asyncio.to_thread(self._server.start)
-        one, every = self._one_vault, self._all_vaults
-        try:
-            async with one.router.lifespan_context(one), every.router.lifespan_context(every):
-                yield
-        finally:
-            await asyncio.to_thread(self._server.close)
+        @asynccontextmanager
+        async def run(_app: Starlette) -> AsyncIterator[None]:
+            await asyncio.to_thread(self._server.start)
+            one, every = self._one_vault, self._all_vaults
+            try:
+                async with one.router.lifespan_context(one), every.router.lifespan_context(every):
+                    yield
+            finally:
+                await asyncio.to_thread(self._server.close)
+
+        handlers = dict.fromkeys((QuaidError, _RefusedError), self.explain)
+        return Starlette(routes=routes, lifespan=run, exception_handlers=handlers)
 
     async def show_readiness(self, _request: Request) -> Response:
         is_ready = await asyncio.to_thread(self._server.is_ready)

@@ -56,7 +56,7 @@ class Worker:
         self._root = root
         self._owner = owner
         self._memory: Memory | None = None
-        self._settings: tuple[object, ...] = ()
+        self._settings: list[object] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._running: set[_Progress] = set()
 
@@ -114,7 +114,11 @@ class Worker:
         new process would look for it again.
         """
         vault_guard.check(self._root)
-        settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
+        settings: list[object] = []
+        for path in (self._root / CONFIG_FILE, user_config_path()):
+            with suppress(OSError):
+                about = os.stat(path)  # noqa: PTH116 - at every call
+                settings += [path, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
         memory = self._memory
         is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
         if not is_whole or settings != self._settings:
@@ -127,11 +131,3 @@ class Worker:
         memory, self._memory = self._memory, None
         if memory is not None:
             memory.close()
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    try:
-        about = os.stat(path)  # noqa: PTH116 - at every call
-    except OSError:
-        return ()
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

@@ -31,10 +31,21 @@ class Leases:
         self._held: set[tuple[int, str]] = set()
         self._mutex = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="quaid-leases", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        def renew() -> None:
+            while not self._stop.wait(self.lease_s / 3):
+                with self._mutex:
+                    held = [holder for _, holder in self._held]
+                if held:
+                    with suppress(Exception):  # it is repeated before the leases expire
+                        self._database.change(
+                            "UPDATE quaid_server.leases SET expires = now() + make_interval(secs => %s) "
+                            "WHERE holder = ANY(%s)",
+                            (self.lease_s, held),
+                        )
+
+        threading.Thread(target=renew, name="quaid-leases", daemon=True).start()
 
     def close(self) -> None:
         """Release all leases."""
@@ -76,18 +87,6 @@ class Leases:
             time.sleep(LEASE_POLL_S)
         with self.keeping(vault, holder):
             yield
-
-    def _renew(self) -> None:
-        while not self._stop.wait(self.lease_s / 3):
-            with self._mutex:
-                held = list(self._held)
-            if held:
-                with suppress(Exception):  # it is repeated before the leases expire
-                    self._database.change(
-                        "UPDATE quaid_server.leases SET expires = now() + make_interval(secs => %s) "
-                        "WHERE holder = ANY(%s)",
-                        (self.lease_s, [holder for _, holder in held]),
-                    )
 
 
 IDLE_S = 0.25

@@ -6,7 +6,6 @@ import hashlib
 import shutil
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -233,7 +232,7 @@ class Indexes:
         self._address = address
         self._size = size
         self._server: IndexServer | None = None
-        self._opened: OrderedDict[tuple[int, int, str, str], ServedMemory] = OrderedDict()
+        self._opened: dict[tuple[int, int, str, str], ServedMemory] = {}
         self._mutex = threading.Lock()
 
     def open(self) -> None:
@@ -275,25 +274,21 @@ class Indexes:
         """
         if vault.indexed is None:
             raise NotIndexedError
-        with _explaining():
-            yield cast("Memory", self._open(folder, vault, caller))
-
-    def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
         # Each thread has its own, so that none waits for another's question.
         key = (threading.get_ident(), vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
-        with self._mutex:
-            memory = self._opened.get(key)
-            if memory is not None:
-                self._opened.move_to_end(key)
-                return memory
-        root, settings = _read_settings(folder.path, vault.config)
-        settings = replace(settings, owner=caller.owner)
-        memory = ServedMemory(root, settings, folder, self._connect(), vault.key, Embedding(root, settings.embedding))
-        with self._mutex:
-            self._opened[key] = memory
-            if len(self._opened) > MAX_OPEN:
-                self._opened.popitem(last=False)
-        return memory
+        with _explaining():
+            with self._mutex:
+                memory = self._opened.pop(key, None)
+            if memory is None:
+                root, settings = _read_settings(folder.path, vault.config)
+                settings = replace(settings, owner=caller.owner)
+                embedding = Embedding(root, settings.embedding)
+                memory = ServedMemory(root, settings, folder, self._connect(), vault.key, embedding)
+            with self._mutex:
+                self._opened[key] = memory  # the latest used is last
+                if len(self._opened) > MAX_OPEN:
+                    del self._opened[next(iter(self._opened))]
+            yield cast("Memory", memory)
 
     def _connect(self) -> IndexServer:
         assert self._server is not None, "it is opened first"
