@@ -16,6 +16,7 @@ from quaid.index import fulltext
 from quaid.model import Hit
 from quaid.recall.retrieval import stems
 from quaid.text.language import language
+from quaid.text.stop_words import read_lists
 from quaid.text.words import find_words
 
 ENOUGH = 0.5
@@ -24,18 +25,8 @@ FEWEST_ORDERED = 4
 """An order counts as at least so many words: without vectors, two of them must match."""
 WEIGHT_OF_WORDS = 0.6
 """The weight of all words of a prompt, added to the similarity. Without vectors only the words count."""
-_ORDERS = frozenset(
-    """add adjust allow apply bump change check clean configure convert copy create debug delete deploy describe
-    document drop edit enable ensure explain extend extract find fix generate handle implement improve include insert
-    install investigate keep list look make merge mock move open optimise optimize parse port print profile put read
-    rebase refactor remove rename replace return revert review rewrite run scan set setup show sort split start stop
-    switch take test translate try turn undo update upgrade use validate work write
-    """.split()  # noqa: SIM905
-)
-"""Verbs that begin what English-speakers order an agent to do."""
-_BEFORE_AN_ORDER = frozenset(
-    "also and can could hey just let let's lets now ok okay please so then us we will would you".split()  # noqa: SIM905
-)
+_ORDERS, _BEFORE_AN_ORDER = (frozenset(read_lists("names.txt")[name].split()) for name in ("orders", "before_order"))
+"""Verbs that begin what English-speakers order an agent to do, and words that may come before these."""
 _MIN_QUESTION = 2
 """Words of a question within a prompt: `did we ever do that?` is no query alone."""
 _SENTENCE_END = re.compile(r"(?<=[.?!:\n])\s+|(?<=[？。！])")  # noqa: RUF001

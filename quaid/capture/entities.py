@@ -21,8 +21,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from quaid.capture import relations
+from quaid.capture.relations import ROLES
 from quaid.capture.stored_note import StoredNote
 from quaid.model import OWNER_LABELS, Edge, Edit, is_owner_label, name_key, note_name
+from quaid.text.stop_words import read_lists
 from quaid.text.words import count_words
 from quaid.vault import frontmatter, layout, notes
 from quaid.vault.layout import DEFAULT, Layout, entity_path
@@ -34,7 +36,8 @@ FindEdges = Callable[[str], Iterable[Edge]]
 
 _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
-_PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
+_WORDS = read_lists("names.txt")
+_PHRASE_WORDS = frozenset(_WORDS["phrase"].split())
 _IN_BRACKETS = re.compile("[(\uff08][^()\uff08\uff09]+[)\uff09]\\Z")
 """Text that tells namesakes apart: `Anna (Maya's sister)`."""
 _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": "thing"}
@@ -42,44 +45,18 @@ _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": 
 _MENTIONED = frozenset({"person", "pet", "place", "organization", "project"})
 """Kinds that get a note where a statement only mentions them."""
 _PRONOUNS = frozenset({"she", "he", "they", "it", "we", "you"})
-_KIN_WORDS = frozenset(
-    """mom mum mommy mummy mother dad daddy father grandma granny grandmother grandpa grandfather sis bro boss
-    mama mami mutti mutter papa papi vati vater oma opa chef chefin maman mamie papy mamá papá abuela abuelo mamma
-    babbo nonna nonno mãe pai avó avô мама папа бабушка дедушка 妈妈 爸爸 奶奶 爷爷 外婆 外公 お母さん お父さん ママ
-    パパ 엄마 아빠 할머니 할아버지
-    """.split()  # noqa: SIM905 - words read best as words
-)
+_KIN_WORDS = frozenset(_WORDS["kin"].split())
 """Words for one's own relative or boss. They are nobody's name: the person depends on the speaker."""
 _MAX_NAME_CHARS = 60
 _MAX_WORDS = 5
-_NO_FIRST_WORDS = frozenset(
-    "the a an i my our his her their user 我 我们 他 她 私 僕 나 나는 저 मैं मेरा मेरी मेरे أنا".split()  # noqa: SIM905 - as above
-)
+_NO_FIRST_WORDS = frozenset(_WORDS["not_first"].split())
 _OF = re.compile("[的の]")
 """Possessive letters, which make a phrase as `'s` does."""
-_LINKING = frozenset("of the and de von van der la le di da al & in".split())  # noqa: SIM905 - as above
+_LINKING = frozenset(_WORDS["linking"].split())
 
-_KIN = {
-    "parent_of": ("parent", "child"),
-    "grandparent_of": ("grandparent", "grandchild"),
-    "sibling_of": ("sibling", "sibling"),
-    "twin_of": ("sibling", "sibling"),
-    "cousin_of": ("cousin", "cousin"),
-    "aunt_of": ("aunt", "niece"),
-    "uncle_of": ("uncle", "nephew"),
-    "niece_of": ("niece", "aunt"),
-    "nephew_of": ("nephew", "uncle"),
+_KIN_ROLES = frozenset(role for pair in ROLES.values() for role in pair) - {
+    *("partner", "colleague", "classmate", "neighbor", "manager", "report"),
 }
-_PARTNER = dict.fromkeys(("spouse_of", "partner_of", "engaged_to"), ("partner", "partner"))
-_ACQUAINTANCE = {
-    "colleague_of": ("colleague", "colleague"),
-    "classmate_of": ("classmate", "classmate"),
-    "neighbor_of": ("neighbor", "neighbor"),
-    "manages": ("manager", "report"),
-}
-ROLES = {**_KIN, **_PARTNER, **_ACQUAINTANCE}
-"""Relation between two people -> (the role of its subject for its object, the reverse)."""
-_KIN_ROLES = frozenset(role for pair in _KIN.values() for role in pair)
 _SAME_SURNAME = frozenset({"parent", "child", "sibling"})
 _AT_WORK = frozenset({"works_at", "colleague_of", "manages"})
 _UNIQUE = frozenset({"spouse_of", "born_in"})

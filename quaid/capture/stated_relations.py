@@ -17,10 +17,13 @@ from quaid.errors import BadInputError
 from quaid.model import Edge, is_owner_label
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
+from quaid.text.stop_words import read_lists
 
 UNNAMED_OWNER = "User"
 """The owner where their name is not known."""
 
+
+_WORDS = {name: frozenset(words.split()) for name, words in read_lists("names.txt").items()}
 
 # Patterns are compiled by the first statement that needs them, not by the import: most state none of this.
 _ADVERB = r"(?:(?:now|currently|recently|just|still) )?"
@@ -40,23 +43,16 @@ _RELATION_VERBS = (
     ("married_to", rf"(?:am|is|'m) {_ADVERB}married to", False),
     ("married_to", r"(?:got married to|married)", True),
 )
-_SIGNS = (
-    "based", "birthday", "born", "called", "employed", "joined", "left", "live", "living", "married",
-    "moved", "name", "reside", "started", "work",
-)  # fmt: skip
+_SIGNS = _WORDS["signs"]
 """One of these is in every statement that states an edge; without any, no pattern is even compiled."""
 _BORN_ON = r"(?i)(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)"
 _HAS_PET = (
     r"(?i)(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
     r"tortoise|turtle|bird|ferret|snake|guinea pig|pet)s? (?:called|named) "
 )
-_KIN = frozenset(
-    """mother father parent son daughter child brother sister sibling husband wife spouse partner boyfriend girlfriend
-    cousin neighbour neighbor colleague friend boss manager mentor grandmother grandfather
-    """.split()  # noqa: SIM905
+_CALLED = (
+    rf"(?i)my (?P<who>{'|'.join(sorted(_WORDS['relatives'] | _WORDS['pets']))})(?:'s name is| is called| is named) "
 )
-_PETS = frozenset("dog cat puppy kitten parrot rabbit hamster horse tortoise turtle bird ferret snake pet".split())  # noqa: SIM905
-_CALLED = rf"(?i)my (?P<who>{'|'.join(sorted(_KIN | _PETS))})(?:'s name is| is called| is named) "
 _NAMED = r"(?i)my (?:full )?name is |i am called |i'm called "
 _SOLE = {
     "mom": "mother", "mum": "mother", "mother": "mother", "dad": "father", "father": "father", "wife": "wife",
@@ -68,27 +64,6 @@ SOLE_RELATIVES = frozenset(_SOLE.values())
 _SPEAKER = r"I(?= |'m |'ve )"
 _OWNER = r"(?:The )?[Uu]ser(?= )"
 _SOLE_OWN = rf"(?i)(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )"  # noqa: RUF001
-_NO_SUBJECTS = frozenset(
-    """a all an and any anyone anybody because but each every everybody everyone he her here his how if in it its most
-    my nobody no not on once one our she since so some somebody someone that the their then there these they this those
-    to today tomorrow tonight we what when where which while who whoever why yesterday you your
-    """.split()  # noqa: SIM905
-)
-_LINKING = frozenset("de da di del della der den do dos du la le of the van von y &".split())  # noqa: SIM905
-_FOLLOWS = frozenset(
-    """after again alone and as at because before by during for from in near now on recently since so soon through to
-    together today tomorrow until when where while with yesterday last this next at
-    """.split()  # noqa: SIM905
-)
-"""Words that may come after a name; any other belongs to it: `Acme warehouse`."""
-_TECHNOLOGIES = frozenset(
-    """accounting android apple chrome debian design discord emacs engineering excel finance firefox gmail google icloud
-    ios iphone legal linux mac macos management marketing mastodon microsoft neovim notion obsidian onenote outlook
-    pixel plan product research safari sales samsung signal slack spotify support team teams telegram thunderbird ubuntu
-    version vim vscode whatsapp windows zed
-    """.split()  # noqa: SIM905
-)
-"""People move to these without moving house."""
 _LOOSE = (
     r"(?i)\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
     r"(?:on|at) weekends|during|in (?:a|his|her|my|the) (?:dream|game|novel|story|book)|"
@@ -113,7 +88,8 @@ def read_relations(
     edges: dict[Edge, None] = {}
     since: str | None = None
     for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
-        for edge, begun, rest in _read_sentence(sentence.strip(), owner, speaker):
+        plain = sentence.strip()
+        for edge, begun, rest in (*_read_called(plain, speaker), *_read_sentence(plain, owner, speaker)):
             dates = find_dates(rest, now) if begun else ()
             day = dates[0].start if dates and dates[0].start != date.min else None
             if day is not None and day > now.date():
@@ -141,17 +117,31 @@ def add_stated(fact: NewFact, now: datetime, owner: str) -> NewFact:
     return replace(fact, edges=edges, valid_from=fact.valid_from or since)
 
 
+def _read_called(sentence: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
+    """Yield the edge of `my name is …` or `my dog is called …`, and the words after it."""
+    named, called = re.match(_NAMED, sentence), re.match(_CALLED, sentence)
+    found = named or called
+    name, rest = _take_name(sentence[found.end() :]) if found and speaker is not None else ("", "")
+    who = called["who"].lower() if called else ""
+    relation = "has_pet" if who in _WORDS["pets"] else "has_manager" if who == "boss" else f"has_{who}"
+    if name and speaker and (named or relations.is_known(relation)):
+        yield Edge(speaker, "named" if named else relation, name), False, rest
+
+
 def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
     """Yield each edge of a sentence, whether it states a beginning, and the words after it."""
-    if speaker is not None:
-        yield from _read_called(sentence, speaker)
     subject, predicate = _split_subject(sentence, owner, speaker)
     if subject is None:
         return
     if found := re.match(_BORN_ON, predicate):
         rest = predicate[found.end() :]
-        if day := _birthday(rest):
-            yield Edge(subject, "born_on", day), False, ""
+        # Two clocks: a day on which they disagree has no year, and is written as it is.
+        dates = [find_dates(rest, datetime(year, 12, 31)) for year in (2000, 2001)]  # noqa: DTZ001 - a day alone
+        if all(dates) and dates[0][0].span[0] <= len("on the "):
+            one, other = dates[0][0], dates[1][0]
+            if one.start == one.end:
+                day = one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"
+                yield Edge(subject, "born_on", day), False, ""
         return
     if found := re.match(_HAS_PET, predicate):
         name, rest = _take_name(predicate[found.end() :])
@@ -161,23 +151,10 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
     for relation, verb, begun in _RELATION_VERBS:
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
             name, rest = _take_name(predicate[found.end() :])
-            is_address = relation != "moved_to" or _TECHNOLOGIES.isdisjoint(name.lower().split())
+            is_address = relation != "moved_to" or _WORDS["technologies"].isdisjoint(name.lower().split())
             if name and is_address and not re.search(_LOOSE, rest):
                 yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
             return
-
-
-def _read_called(sentence: str, speaker: str) -> Iterator[tuple[Edge, bool, str]]:
-    if found := re.match(_NAMED, sentence):
-        name, rest = _take_name(sentence[found.end() :])
-        if name:
-            yield Edge(speaker, "named", name), False, rest
-    elif found := re.match(_CALLED, sentence):
-        name, rest = _take_name(sentence[found.end() :])
-        who = found["who"].lower()
-        relation = "has_pet" if who in _PETS else "has_manager" if who == "boss" else f"has_{who}"
-        if name and relations.is_known(relation):
-            yield Edge(speaker, relation, name), False, rest
 
 
 def _split_subject(sentence: str, owner: str, speaker: str | None) -> tuple[str | None, str]:
@@ -192,17 +169,15 @@ def _split_subject(sentence: str, owner: str, speaker: str | None) -> tuple[str 
         return speaker or owner, sentence
     words = sentence.split()
     count = 0
-    while count < min(len(words), _MAX_NAME_WORDS) and _is_capital(words[count]) and words[count][-1] not in ",;:.":
+    while count < min(len(words), _MAX_NAME_WORDS) and words[count][0].isupper() and words[count][-1] not in ",;:.":
         count += 1
-    name = _whole_name(" ".join(words[:count]))
-    return name, " ".join(words[count:])
+    return _whole_name(" ".join(words[:count])), " ".join(words[count:])
 
 
 def _whole_name(text: str) -> str | None:
     words = text.split()
-    if not words or words[0].lower() in _NO_SUBJECTS or not all(map(_is_capital, words)) or "'" in text:
-        return None
-    return text
+    is_name = words and words[0].lower() not in _WORDS["no_subject"] and all(word[0].isupper() for word in words)
+    return text if is_name and "'" not in text else None
 
 
 def _take_name(text: str) -> tuple[str, str]:
@@ -210,30 +185,16 @@ def _take_name(text: str) -> tuple[str, str]:
     words, taken = text.split(), list[str]()
     for place, word in enumerate(words):
         bare = word.rstrip(".,;:!?)")
-        is_linking = bare.lower() in _LINKING and taken and place + 1 < len(words) and _is_capital(words[place + 1])
-        if not bare or "'" in bare or not (_is_capital(bare) or is_linking):
+        follows_name = bare.lower() in _WORDS["particles"] and taken
+        is_linking = follows_name and place + 1 < len(words) and words[place + 1][0].isupper()
+        if not bare or "'" in bare or not (bare[0].isupper() or is_linking):
             break
         taken.append(bare)
         if bare != word:
             return (" ".join(taken) if len(taken) <= _MAX_NAME_WORDS else ""), " ".join(words[place + 1 :])
     rest = words[len(taken) :]
     follows = rest[0].strip("(.,;:!").lower() if rest else ""
-    is_one_of_several = follows in {"and", "or"} and rest[1:] and _is_capital(rest[1])
-    is_plain = taken and len(taken) <= _MAX_NAME_WORDS and (not rest or follows in _FOLLOWS) and not is_one_of_several
+    is_one_of_several = follows in {"and", "or"} and rest[1:] and rest[1][0].isupper()
+    is_ended = not rest or follows in _WORDS["after_name"]
+    is_plain = taken and len(taken) <= _MAX_NAME_WORDS and is_ended and not is_one_of_several
     return (" ".join(taken) if is_plain else ""), " ".join(rest)
-
-
-def _is_capital(word: str) -> bool:
-    return word[:1].isupper()
-
-
-def _birthday(text: str) -> str | None:
-    """Return the day that `text` begins with: with its year as ISO 8601, without one as it is written."""
-    # Two clocks: a day on which they disagree has no year.
-    found = [find_dates(text, datetime(year, 12, 31)) for year in (2000, 2001)]  # noqa: DTZ001 - a day alone
-    if not all(found) or found[0][0].span[0] > len("on the "):
-        return None
-    one, other = (mentions[0] for mentions in found)
-    if one.start != one.end:
-        return None
-    return one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"

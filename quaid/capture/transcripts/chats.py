@@ -11,6 +11,7 @@ from typing import Any
 from quaid.capture.cleaning import clean_name, clean_text
 from quaid.capture.transcripts.parsing import Format, find_start, find_texts, is_json, parse_timestamp, text_at
 from quaid.model import Conversation, Turn
+from quaid.text.stop_words import read_lists
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _MACHINE_ROLES = frozenset({"system", "developer", "tool", "function", "toolResult"})
@@ -34,18 +35,7 @@ _CAPITALISED = re.compile(rf"{_WORD}(?: (?:(?:de|van|von|der|la|di|da|al) )*{_WO
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "claude", "chatgpt", "gpt", "gemini", "copilot", "model"})
 _PEOPLE = frozenset({"user", "human", "me", "you", "customer"})
 _MACHINES = frozenset({"system", "tool"})
-_LABELS = frozenset(
-    """
-    action actions addendum address agenda answer attachment attendees author bcc bug caution cc caveat conclusion
-    context cons cost date deadline decision default description details disclaimer due edit email error example
-    expected file fix fixed from fyi goal header hint http https idea important info ingredients input issue
-    language lesson line link list location maybe meeting message name nb next note notes observation option options
-    output owner password participants people phone plan price problem pros ps p.s question re reason reference
-    references remember reminder result results see sent source sources status step steps subject summary task tasks
-    then time tip title tldr tl;dr to todo total traceback type update url usage username version warning when where
-    why
-    """.split()  # noqa: SIM905 - a word list reads best as words
-)
+_LABELS = frozenset(read_lists("names.txt")["labels"].split())
 _REPLACED = frozenset("\ufffd") | {chr(code) for code in range(32) if chr(code) not in "\t\n\r\f\v\0\x1b"}
 
 
