@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from quaid.redaction import admit
 from quaid.redaction.private_spans import hidden_spans, without
@@ -79,21 +80,18 @@ def split_message(text: str, limit: int) -> Iterator[str]:
     """Yield the paragraphs of a cleaned text, as many together as fit into `limit` characters. Code blocks are not
     split, nor indented paragraphs from their parent.
     """
-    part = ""
-    for block in _blocks(text) if len(text) > limit else [text]:
-        if part and len(part) + len(block) > limit:
-            yield part.rstrip("\n")
-            part = ""
-        part = f"{part}\n\n{block}" if part else block
-    yield part
-
-
-def _blocks(text: str) -> Iterator[str]:
+    if len(text) <= limit:
+        yield text
+        return
     fences = [(start, end) for start, end, kind, _ in markdown.verbatim(text) if kind == "fence"]
-    block = 0
-    for gap in _PARAGRAPH_GAP.finditer(text):
-        before = bisect_left(fences, (gap.start(),))
-        if not before or fences[before - 1][1] <= gap.start() + 1:
-            yield text[block : gap.start()]
-            block = gap.end()
-    yield text[block:]
+    gaps = [
+        gap.start()
+        for gap in _PARAGRAPH_GAP.finditer(text)
+        if not (before := bisect_left(fences, (gap.start(),))) or fences[before - 1][1] <= gap.start() + 1
+    ]
+    start = 0
+    for end, following in pairwise((*gaps, len(text))):
+        if following - start > limit + 2:
+            yield text[start:end].rstrip("\n")
+            start = end + 2
+    yield text[start:]

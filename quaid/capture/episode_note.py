@@ -134,18 +134,29 @@ def plan_episode(
     """
     own = [Turn(NOTE_SPEAKER, text, "note", now) for text in notes_to_self]
     turns = conversation.turns
+    ended = max((turn.at for turn in turns if turn.at), default=None)
     if stored is not None:
         new = [*_new_turns(stored, turns), *own]
+        if not new:
+            return stored.rel_path, None, 0
+        listed = stored.head.fields.get("speakers")
+        changes: dict[str, frontmatter.Value | None] = {
+            **({"ended": notes.render_time(ended)} if ended else {}),
+            "speakers": list(dict.fromkeys([*(listed if isinstance(listed, list) else []), *_speakers(new)])),
+            **_progress_fields(turns),
+        }
+        grown = frontmatter.set_fields(stored.data.decode("utf-8"), changes)
+        newline = notes.newline_of(grown)
+        gap = "" if grown.endswith(newline * 2) else newline if grown.endswith(newline) else newline * 2
         first = max(stored.last_number, stored.inherited) + 1
-        edit = Edit(stored.rel_path, stored.data, _grow(stored, conversation, new, first)) if new else None
-        return stored.rel_path, edit, len(new)
+        block = episodes.render_turns(new, first, stored.started).replace("\n", newline)
+        return stored.rel_path, Edit(stored.rel_path, stored.data, f"{grown}{gap}{block}".encode()), len(new)
     shared = fork.turns if fork else 0
     new = [*turns[shared:], *own]
     started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
     rel_path = place.place(layout.episode_path(session, started, conversation.title))
     if fork and not new:
         return rel_path, None, 0
-    ended = _last_time(conversation)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
         "session": session,
@@ -164,22 +175,6 @@ def plan_episode(
     return rel_path, Edit(rel_path, None, text.encode()), len(new)
 
 
-def _grow(stored: StoredEpisode, conversation: Conversation, new: Sequence[Turn], first: int) -> bytes:
-    ended = _last_time(conversation)
-    listed = stored.head.fields.get("speakers")
-    speakers = list(listed) if isinstance(listed, list) else []
-    changes: dict[str, frontmatter.Value | None] = {
-        **({"ended": notes.render_time(ended)} if ended else {}),
-        "speakers": list(dict.fromkeys([*speakers, *_speakers(new)])),
-        **_progress_fields(conversation.turns),
-    }
-    grown = frontmatter.set_fields(stored.data.decode("utf-8"), changes)
-    newline = notes.newline_of(grown)
-    gap = "" if grown.endswith(newline * 2) else newline if grown.endswith(newline) else newline * 2
-    block = episodes.render_turns(new, first, stored.started).replace("\n", newline)
-    return f"{grown}{gap}{block}".encode()
-
-
 def _new_turns(stored: StoredEpisode, turns: Sequence[Turn]) -> Sequence[Turn]:
     """Return the turns after the last stored one. A rewound transcript is followed from where the two part; an earlier
     state of it has nothing new.
@@ -191,27 +186,21 @@ def _new_turns(stored: StoredEpisode, turns: Sequence[Turn]) -> Sequence[Turn]:
         return turns[count:]
     # Those before a fork are stored elsewhere.
     turns, count = turns[stored.inherited :], count - stored.inherited
-    if not turns:
-        return ()
     known = [(turn.speaker, _utterance(turn.speaker, turn.text)) for turn in stored.turns]
-    if len(turns) < count and known[len(turns) - 1 : len(turns)] == [_speaker_and_utterance(turns[-1])]:
+    given = [_speaker_and_utterance(turn) for turn in turns]
+    if not turns or (len(turns) < count and known[len(turns) - 1 : len(turns)] == given[-1:]):
         return ()
-    return list(_unknown(turns, known))
-
-
-def _unknown(turns: Sequence[Turn], stored: Sequence[tuple[str, str]]) -> Iterator[Turn]:
-    """Yield the turns that are not in `stored`, both read in order. A turn that its owner changed or forgot is
-    recognised by its place: it must not come back.
-    """
+    new: list[Turn] = []
     place = 0
     for index, turn in enumerate(turns):
-        found = next((number for number in range(place, len(stored)) if _holds(stored[number], turn)), None)
+        found = next((number for number in range(place, len(known)) if _holds(known[number], turn)), None)
         if found is not None:
-            place = found + (stored[found] == _speaker_and_utterance(turn))
-        elif _is_altered(turns[index:], stored[place:]):
+            place = found + (known[found] == given[index])
+        elif _is_altered(given[index:], known[place:]):
             place += 1
         else:
-            yield turn
+            new.append(turn)
+    return new
 
 
 def _holds(stored: tuple[str, str], turn: Turn) -> bool:
@@ -222,23 +211,19 @@ def _holds(stored: tuple[str, str], turn: Turn) -> bool:
     return speaker == _speaker_and_utterance(turn)[0] and f"\n\n{turn.text.strip()}\n\n" in f"\n\n{text}\n\n"
 
 
-def _is_altered(turns: Sequence[Turn], stored: Sequence[tuple[str, str]]) -> bool:
-    """Return True when the first of `stored` is the first turn, forgotten, or changed while the next is the same."""
-    if not stored or stored[0][0] != _speaker_and_utterance(turns[0])[0]:
+def _is_altered(given: Sequence[tuple[str, str]], stored: Sequence[tuple[str, str]]) -> bool:
+    """Return True when the first of `stored` is the first turn, which its owner forgot, or changed while the next is
+    the same: it must not come back.
+    """
+    if not stored or stored[0][0] != given[0][0]:
         return False
-    following = next((index for index in range(1, len(stored)) if stored[index][1]), len(turns))
-    return not stored[0][1] or (
-        following < len(turns) and stored[following] == _speaker_and_utterance(turns[following])
-    )
+    following = next((index for index in range(1, len(stored)) if stored[index][1]), len(given))
+    return not stored[0][1] or (following < len(given) and stored[following] == given[following])
 
 
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
     """The progress in the transcript, apart from the text, which its owner may edit or forget."""
     return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
-
-
-def _last_time(conversation: Conversation) -> datetime | None:
-    return max((turn.at for turn in conversation.turns if turn.at), default=None)
 
 
 def _speakers(turns: Sequence[Turn]) -> list[str]:

@@ -45,9 +45,24 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
         if not is_exported(path):
             continue
         data = files.read_note(root, path)
-        row = _as_row(path, data, place) if data is not None and may_see(path, data, owners, place) else None
-        if row is not None and (not kinds or row["kind"] in kinds):
-            yield row
+        if data is None or not may_see(path, data, owners, place):
+            continue
+        row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": LEDGER}
+        if path.endswith(".md"):
+            note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
+            fields = {name: getattr(note, name) for name in _FIELDS}
+            fields |= {"aliases": list(note.names[1:]), "keywords": list(note.keywords)}
+            fields["edges"] = [asdict(edge) for edge in note.edges]
+            if note.kind is Kind.FACT:
+                fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
+            text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
+            row |= {"kind": str(note.kind), "id": note.id, "text": text}
+            row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
+        if not kinds or row["kind"] in kinds:
+            try:
+                yield row | {"content": data.decode("utf-8")}
+            except UnicodeDecodeError:
+                yield row | {"content_base64": base64.b64encode(data).decode()}
 
 
 def write_export(rows: Iterator[str], path: Path) -> int:
@@ -74,22 +89,3 @@ def write_export(rows: Iterator[str], path: Path) -> int:
         reason = error.strerror or str(error)
         raise BadInputError(f"{path} cannot be written ({reason}). Give a file in a folder of yours.") from error
     return count
-
-
-def _as_row(path: str, data: bytes, place: Layout) -> dict[str, Any]:
-    row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": LEDGER}
-    if path.endswith(".md"):
-        note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
-        fields = {name: getattr(note, name) for name in _FIELDS}
-        fields["aliases"] = list(note.names[1:])
-        fields["keywords"] = list(note.keywords)
-        fields["edges"] = [asdict(edge) for edge in note.edges]
-        if note.kind is Kind.FACT:
-            fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
-        text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
-        row |= {"kind": str(note.kind), "id": note.id, "text": text}
-        row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
-    try:
-        return row | {"content": data.decode("utf-8")}
-    except UnicodeDecodeError:
-        return row | {"content_base64": base64.b64encode(data).decode()}

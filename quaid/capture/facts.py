@@ -232,7 +232,14 @@ def plan_facts(
     nicknames = [edge for fact in new for edge in _rename(fact.edges, {}) if edge.relation == relations.NICKNAMED]
     statements = [fact.text for fact, duplicate in zip(new, same, strict=True) if duplicate is None]
     names.learn(list(dict.fromkeys([*nicknames, *itertools.chain(*edges)])), things, statements, turns)
-    placed = [_place_edges(own, names) for own in edges]
+    placed: list[tuple[Edge, ...]] = []
+    for found in edges:
+        normal: dict[Edge, None] = {}
+        for edge in found:
+            # Both ends can be the same thing: `Melanie nicknamed Mel`, which the alias states.
+            with suppress(BadInputError):
+                normal[relations.normalise_edge(names.place(edge))] = None
+        placed.append(tuple(normal))
     drafts: dict[str, Edit] = {}
     stored: list[StoredFact] = []
     confirmed: set[str] = set()
@@ -272,15 +279,6 @@ def _rename(edges: Sequence[Edge], renamed: Mapping[str, tuple[str, bool]]) -> l
     return found
 
 
-def _place_edges(edges: Sequence[Edge], names: EntityNames) -> tuple[Edge, ...]:
-    placed: dict[Edge, None] = {}
-    for edge in edges:
-        # Both ends can be the same thing: `Melanie nicknamed Mel`, which the alias states.
-        with suppress(BadInputError):
-            placed[relations.normalise_edge(names.place(edge))] = None
-    return tuple(placed)
-
-
 def _is_news(fact: NewFact, duplicate: StoredNote, known: Collection[str] | None) -> bool:
     """Return True when a person repeats `duplicate` for the first time in this source."""
     if known is not None:
@@ -295,22 +293,16 @@ def _is_news(fact: NewFact, duplicate: StoredNote, known: Collection[str] | None
     return fact.source != "assistant" and not is_repeated
 
 
-class LinkPlan(NamedTuple):
-    """An edge in normal form, the edits that write it, and the names of new notes."""
-
-    edge: Edge
-    edits: tuple[Edit, ...]
-    created: tuple[str, ...]
-
-
 def plan_link(
     edge: Edge,
     find_entity: FindNote,
     now: datetime,
     owner: str = "default",
     place: Layout = layout.DEFAULT,
-) -> LinkPlan:
-    """Write an edge into its subject's note, with notes for subject and object, typed by the relation; where its
+) -> tuple[Edge, tuple[Edit, ...], tuple[str, ...]]:
+    """Return an edge in normal form, the edits that write it, and the names of new notes.
+
+    It goes into its subject's note, with notes for subject and object, typed by the relation; where its
     subject has a note of the owner's own, into a new fact of `owner`. Without edits the graph has it already.
     """
     edge = relations.normalise_edge(edge)
@@ -329,7 +321,7 @@ def plan_link(
     if target is None and name_key(edge.object) != name_key(edge.subject):
         edits.append(plan_entity(edge.object, types[1], now, place=place))
         created.append(edge.object)
-    return LinkPlan(edge, tuple(edits), tuple(created))
+    return edge, tuple(edits), tuple(created)
 
 
 def plan_edge_fact(edge: Edge, fact: NewFact, now: datetime, place: Layout = layout.DEFAULT) -> tuple[str, Edit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -163,12 +163,15 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
     least = int(budget * (1 - OVERLAP_SHARE))
     groups: list[list[NumberedTurn]] = []
     size = 0
-    for part in (part for turn in material.turns if turn not in own for part in _split_turn(turn, least)):
-        size += _tokens(part)
-        if not groups or size > least:
-            groups.append([])
-            size = _tokens(part)
-        groups[-1].append(part)
+    for turn in (turn for turn in material.turns if turn not in own):
+        # Counted in bytes, of which a character has one to three in nearly all texts.
+        long = markdown.split_text(turn.text, max(100, least * 3 // 4)) if _tokens(turn) > least else ()
+        for part in [replace(turn, text=text) for text in long] or [turn]:
+            size += _tokens(part)
+            if not groups or size > least:
+                groups.append([])
+                size = _tokens(part)
+            groups[-1].append(part)
     pieces: list[Piece] = []
     before: Sequence[NumberedTurn] = material.earlier
     for group in groups:
@@ -210,15 +213,6 @@ def states_nothing(material: Material) -> bool:
 
 def _day(day: date | None) -> str:
     return f"{day:%A} {day.day} {day:%B %Y}" if day else "not known"
-
-
-def _split_turn(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
-    if _tokens(turn) <= limit:
-        yield turn
-        return
-    # Counted in bytes, of which a character has one to three in nearly all texts.
-    for text in markdown.split_text(turn.text, max(100, limit * 3 // 4)):
-        yield replace(turn, text=text)
 
 
 def _tokens(turn: NumberedTurn) -> int:

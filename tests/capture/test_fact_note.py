@@ -260,8 +260,8 @@ class Graph:
                 return StoredNote(f"entities/{known}.md", data)
         return None
 
-    def apply(self, plan):
-        for edit in plan.edits:
+    def apply(self, edits):
+        for edit in edits:
             name = edit.rel_path.removeprefix("entities/").removesuffix(".md")
             assert self.notes.get(name) == edit.before
             self.notes[name] = edit.after
@@ -272,14 +272,14 @@ class Graph:
 
 def test_linking_makes_the_notes_it_needs_typed_by_the_relation():
     graph = Graph()
-    plan = plan_link(Edge("Acme", "employs", "Maya Chen"), graph.find, NOW)
-    graph.apply(plan)
-    assert plan.edge == Edge("Maya Chen", "works_at", "Acme")
-    assert plan.created == ("Maya Chen", "Acme")
+    edge, edits, created = plan_link(Edge("Acme", "employs", "Maya Chen"), graph.find, NOW)
+    graph.apply(edits)
+    assert edge == Edge("Maya Chen", "works_at", "Acme")
+    assert created == ("Maya Chen", "Acme")
     assert parse_note("entities/Maya Chen.md", graph.notes["Maya Chen"]).type == "person"
     assert parse_note("entities/Acme.md", graph.notes["Acme"]).type == "organization"
     assert graph.edges("Maya Chen") == (Edge("Maya Chen", "works_at", "Acme"),)
-    assert plan_link(Edge("maya chen", "works for", "ACME"), graph.find, NOW).edits == ()
+    assert plan_link(Edge("maya chen", "works for", "ACME"), graph.find, NOW)[1] == ()
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -292,10 +292,10 @@ def test_linking_makes_the_notes_it_needs_typed_by_the_relation():
 ])  # fmt: skip
 def test_an_edge_is_added_at_the_end_and_the_rest_stays(text, expected):
     graph = Graph(Maya=text, Tom="")
-    plan = plan_link(Edge("Maya", "knows", "Tom"), graph.find, NOW)
-    (edit,) = plan.edits
+    _, edits, _ = plan_link(Edge("Maya", "knows", "Tom"), graph.find, NOW)
+    (edit,) = edits
     assert edit.after.decode().rstrip("\r\n") == expected.rstrip("\r\n")
-    graph.apply(plan)
+    graph.apply(edits)
     assert Edge("Maya", "knows", "Tom") in graph.edges("Maya")
 
 
@@ -304,8 +304,8 @@ def test_a_name_no_file_may_have_is_kept_as_an_alias():
     note = parse_note(edit.rel_path, edit.after)
     assert "/" not in edit.rel_path.removeprefix("entities/")
     assert "AC/DC" in note.names
-    plan = plan_link(Edge("Maya", "likes", "AC/DC"), Graph(Maya="").find, NOW)
-    (edge,) = parse_note("entities/Maya.md", plan.edits[0].after).edges
+    _, edits, _ = plan_link(Edge("Maya", "likes", "AC/DC"), Graph(Maya="").find, NOW)
+    (edge,) = parse_note("entities/Maya.md", edits[0].after).edges
     assert name_key(edge.object) in {name_key(name) for name in note.names}
 
 
@@ -328,7 +328,7 @@ names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 def test_linking_the_same_twice_changes_nothing(subject, relation, target):
     graph = Graph()
     try:
-        graph.apply(plan_link(Edge(subject, relation, target), graph.find, NOW))
+        graph.apply(plan_link(Edge(subject, relation, target), graph.find, NOW)[1])
     except BadInputError:
         return
     aliases = {
@@ -340,4 +340,4 @@ def test_linking_the_same_twice_changes_nothing(subject, relation, target):
     def find(name):
         return graph.find(aliases.get(name_key(name), name))
 
-    assert plan_link(Edge(subject, relation, target), find, NOW).edits == ()
+    assert plan_link(Edge(subject, relation, target), find, NOW)[1] == ()
