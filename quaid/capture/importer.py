@@ -10,16 +10,15 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
-from quaid.capture.entities import FindNote, plan_entity
+from quaid.capture.entities import plan_entity
 from quaid.capture.facts import NewFact
 from quaid.capture.importers.formats import NoteFolder, select_format
 from quaid.capture.importers.import_content import (
@@ -96,7 +95,12 @@ def import_from(
         raise BadInputError(
             f"--into is for notes that are kept as they are, and {read.name} is read as {form.name}. Leave --into out."
         )
-    into = _folder_for(options.into, read.name, vault.layout) if form is NoteFolder else ""
+    into = (options.into or f"notes/{read.name}").strip("/") if form is NoteFolder else ""
+    is_plain = layout.is_note_path(f"{into}/note.md") and not {"", ".", ".."}.intersection(into.split("/"))
+    if into and not is_plain:
+        raise BadInputError(f"Notes cannot be kept in {into!r}. Give a folder within the vault with --into.")
+    if into and vault.layout.folder_kind(f"{into}/note.md") is not None:
+        raise BadInputError(f"{into} is a folder of Quaid's. Give another one for your notes with --into.")
     done, total = 0, sum(map(len, read.files.values()))
 
     def redact_counted(text: str) -> tuple[str, tuple[str, ...]]:
@@ -114,29 +118,14 @@ def import_from(
     new = list_facts(found, form.name, options.owner, options.project)
     planning = (vault, writer, read.name, form.name, found, new, options, datetime.now(UTC))
     if options.dry_run:
-        return _plan_import(*planning)[0]
-    digest = hashlib.sha256(repr(("import", read.name, options)).encode())
-    for path, data in read.files.items():
-        digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-    plan = writer.write(digest.hexdigest(), _plan_write, *planning)
+        plan = _plan_import(*planning)
+    else:
+        digest = hashlib.sha256(repr(("import", read.name, options)).encode())
+        for path, data in read.files.items():
+            digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+        plan = writer.write(digest.hexdigest(), _plan_import, *planning)
     result = ImportResult(**{key: _frozen(value) for key, value in plan.details.items()})
     return replace(result, commit=plan.written.commit, left=plan.written.left)
-
-
-def _plan_write(vault: OpenVault, writer: Writer, name: str, *planning: Any) -> WritePlan:
-    imported, edits = _plan_import(vault, writer, name, *planning)
-    vault.show_progress("Writing", 0, len(edits))
-    lines = [f"Read from {' '.join(name.split())}: {phrase_counts(imported.counts)}."]
-    if imported.known:
-        lines.append(f"Known already: {imported.known:,}.")
-    if imported.left_out:
-        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
-        lines.append(f"Left out: {reasons}.")
-    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
-        lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
-    subject = f"import: {phrase_counts(imported.counts)} from {imported.format}"
-    message = Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
-    return WritePlan(WriteResult(name, "", "imported"), edits, message, details=asdict(imported))
 
 
 def _plan_import(
@@ -148,7 +137,7 @@ def _plan_import(
     new: Sequence[NewFact],
     options: ImportOptions,
     now: datetime,
-) -> tuple[ImportResult, tuple[Edit, ...]]:
+) -> WritePlan:
     plan = _Planner(vault, writer, found, now)
     names = plan.plan_entities(NewFact("", source="import", project=options.project, imported_from=format_name))
     plan.plan_facts(new, names)
@@ -165,7 +154,18 @@ def _plan_import(
         tuple(plan.examples[:EXAMPLES]),
         dry_run=options.dry_run,
     )
-    return imported, tuple(plan.edits)
+    vault.show_progress("Writing", 0, len(plan.edits))
+    lines = [f"Read from {' '.join(name.split())}: {phrase_counts(imported.counts)}."]
+    if imported.known:
+        lines.append(f"Known already: {imported.known:,}.")
+    if imported.left_out:
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
+        lines.append(f"Left out: {reasons}.")
+    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
+        lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
+    subject = f"import: {phrase_counts(imported.counts)} from {format_name}"
+    message = Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
+    return WritePlan(WriteResult(name, "", "imported"), tuple(plan.edits), message, details=asdict(imported))
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
@@ -237,16 +237,6 @@ def _read_file(path: Path) -> bytes:
         raise BadInputError.unreadable(path, error) from error
 
 
-def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
-    """Return the folder of the vault for notes that are copied as they are."""
-    folder = (into or f"notes/{name}").strip("/")
-    if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):
-        raise BadInputError(f"Notes cannot be kept in {folder!r}. Give a folder within the vault with --into.")
-    if place.folder_kind(f"{folder}/note.md") is not None:
-        raise BadInputError(f"{folder} is a folder of Quaid's. Give another one for your notes with --into.")
-    return folder
-
-
 def list_facts(found: ImportContent, format_name: str, owner: str, project: str | None = None) -> list[NewFact]:
     """Return the facts to store, each statement of an owner once; others are counted as left out."""
     new: dict[tuple[str, str], NewFact] = {}
@@ -295,6 +285,10 @@ class _Planner:
         self._finder = writer.finder
         self._found = found
         self._now = now
+        self._names: dict[str, str] = {}
+        """Key of a name or alias -> the name that links use."""
+        self._entities: dict[str, tuple[ImportedEntity, StoredNote | None]] = {}
+        """Name that links use -> the entity, and its note."""
         self.edits: list[Edit] = []
         self.counts: Counter[str] = Counter()
         self.known = 0
@@ -308,17 +302,20 @@ class _Planner:
         An edge of an entity with a note of the owner's own becomes a fact like `edge_fact`.
         """
         named = [entity for entity in self._found.entities.values() if _is_name(entity.name)]
-        entities = _Entities(named, partial(self._finder.find_entity, self._visible))
+        for entity in named:
+            self._add_entity(entity)
+        for alias, name in ((alias, entity.name) for entity in named for alias in entity.aliases):
+            self._names.setdefault(name_key(alias), self._names[name_key(name)])
         edges: defaultdict[str, list[Edge]] = defaultdict(list)
         for edge in dict.fromkeys(self._found.edges):
-            normal = entities.place(edge)
+            normal = self._place(edge)
             if normal is None:
                 self.left_out["relations without two names"] += 1
             elif normal not in edges[normal.subject]:
                 edges[normal.subject].append(normal)
         known: list[tuple[str, str]] = []
         taken: set[str] = set()
-        for name, (entity, note) in entities.notes.items():
+        for name, (entity, note) in self._entities.items():
             if note is not None:
                 self._plan_known_entity(note, entity, edges[name], edge_fact)
                 continue
@@ -333,6 +330,28 @@ class _Planner:
             self.counts["edges"] += len(edges[name])
             known += [(alias, note_name(edit.rel_path)) for alias in (entity.name, *entity.aliases)]
         return known
+
+    def _add_entity(self, entity: ImportedEntity) -> str:
+        note = self._finder.find_entity(self._visible, entity.name)
+        name = note.name if note else entity.name
+        self._names.setdefault(name_key(entity.name), name)
+        self._entities.setdefault(name, (entity, note))
+        return name
+
+    def _place(self, edge: Edge) -> Edge | None:
+        """Return the edge in normal form between entities, new ones added; None without two names."""
+        try:
+            normal = relations.normalise_edge(edge)
+            if not (_is_name(normal.subject) and _is_name(normal.object)):
+                return None
+            kinds = relations.entity_types(normal.relation)
+            subject, target = (
+                self._names.get(name_key(name)) or self._add_entity(ImportedEntity(name, kind))
+                for name, kind in zip((normal.subject, normal.object), kinds, strict=True)
+            )
+            return relations.normalise_edge(Edge(subject, normal.relation, target))
+        except BadInputError:
+            return None
 
     def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge], format_name: str) -> Edit:
         edit = plan_entity(entity.name, entity.type, entity.created or self._now, tuple(edges), self._vault.layout)
@@ -376,7 +395,7 @@ class _Planner:
         if entity.prose and entity.prose.encode() not in data:
             self.left_out["texts on what has a note in the vault already"] += 1
 
-    def plan_facts(self, new: Iterable[NewFact], new_names: Sequence[tuple[str, str]]) -> None:
+    def plan_facts(self, new: Sequence[NewFact], new_names: Sequence[tuple[str, str]]) -> None:
         """Plan the facts that the vault does not have; names in them become links."""
         names = [*graph.entity_names(self._visible), *new_names]
         notes_by_name = {name_key(name): note for name, note in reversed(names)}
@@ -385,51 +404,36 @@ class _Planner:
         for name, note in dict.fromkeys(names):
             if words := _words(name):
                 by_word[words[0]].append((name, note))
-        taken: set[str] = set()
-        owner = person_of(self._root, self._vault.settings)
-        for fact in self._without_known(list(new)):
-            stated = add_stated(fact, fact.created or self._now, owner)
-            if stated.edges != fact.edges:
-                ends = [(e.subject, e.relation, e.object) for e in stated.edges]
-                stated = replace(
-                    stated,
-                    edges=tuple(
-                        Edge(notes_by_name.get(name_key(one), one), relation, notes_by_name.get(name_key(other), other))
-                        for one, relation, other in ends
-                    ),
-                    # `last month` in a source without dates is any month.
-                    valid_from=stated.valid_from if fact.created else fact.valid_from,
-                )
-            self.counts["edges"] += len(stated.edges)
-            linked = [pair for word in dict.fromkeys(_words(fact.text)) for pair in by_word.get(word, ())]
-            edit = facts.plan_fact(stated, self._now, linked, self._vault.layout)[1]
-            self.edits.append(self._with_free_path(edit, fact.id or "", taken))
-            self.counts["facts"] += 1
-            self.examples.append(fact.text)
-
-    def _without_known(self, new: Sequence[NewFact]) -> list[NewFact]:
-        """Return the facts without those that are in the vault, by their id or their text."""
         wanted = json.dumps([fact.id for fact in new])
         found = documents.find_documents(self._index, "id IN (SELECT value FROM json_each(?))", (wanted,))
         ids = {document.id for document in found}
-        rest = [
-            fact
-            for fact in new
-            if fact.id not in ids
-            and not documents.find_by_text(self._index, notes.text_hash(fact.text), fact.owner, fact.valid_until)
-        ]
-        self.known += len(new) - len(rest)
-        return rest
-
-    def _with_free_path(self, edit: Edit, note_id: str, taken: set[str]) -> Edit:
-        """Of ten thousand facts whose words make no slug, two may share a file name: one gets a longer tail."""
-        path = edit.rel_path
-        for length in (8, 12, 26):
-            if path not in taken and files.read_note(self._root, path) is None:
-                break
-            path = f"{edit.rel_path.removesuffix(f'{note_id[-5:]}.md')}{note_id[-length:]}.md"
-        taken.add(path)
-        return replace(edit, rel_path=path)
+        taken: set[str] = set()
+        owner = person_of(self._root, self._vault.settings)
+        for fact in new:
+            text_hash = notes.text_hash(fact.text)
+            if fact.id in ids or documents.find_by_text(self._index, text_hash, fact.owner, fact.valid_until):
+                self.known += 1
+                continue
+            stated = add_stated(fact, fact.created or self._now, owner)
+            if stated.edges != fact.edges:
+                ends = [(notes_by_name.get(name_key(e.subject), e.subject), e) for e in stated.edges]
+                edges = [Edge(one, e.relation, notes_by_name.get(name_key(e.object), e.object)) for one, e in ends]
+                # `last month` in a source without dates is any month.
+                since = stated.valid_from if fact.created else fact.valid_from
+                stated = replace(stated, edges=tuple(edges), valid_from=since)
+            linked = [pair for word in dict.fromkeys(_words(fact.text)) for pair in by_word.get(word, ())]
+            note_id, edit = facts.plan_fact(stated, self._now, linked, self._vault.layout)
+            path = edit.rel_path
+            # Of ten thousand facts whose words make no slug, two may share a file name: one gets a longer tail.
+            for length in (8, 12, 26):
+                if path not in taken and files.read_note(self._root, path) is None:
+                    break
+                path = f"{edit.rel_path.removesuffix(f'{note_id[-5:]}.md')}{note_id[-length:]}.md"
+            taken.add(path)
+            self.edits.append(replace(edit, rel_path=path))
+            self.counts["facts"] += 1
+            self.counts["edges"] += len(stated.edges)
+            self.examples.append(fact.text)
 
     def plan_files(self) -> None:
         """Plan the files that are copied as they are. Only an untouched core note of the template is overwritten."""
@@ -465,42 +469,6 @@ class _Planner:
         )
         pairs = ((new[name_key(note_name(other.path))], other.path) for other in others)
         return tuple((path, other) for path, other in pairs if not other.startswith(f"{into}/"))
-
-
-class _Entities:
-    """The entities of an import, each once: `notes` by the name that links use."""
-
-    def __init__(self, entities: Sequence[ImportedEntity], find_note: FindNote) -> None:
-        self._find_note = find_note
-        self._names: dict[str, str] = {}
-        self.notes: dict[str, tuple[ImportedEntity, StoredNote | None]] = {}
-        for entity in entities:
-            self._add(entity)
-        for entity in entities:
-            for alias in entity.aliases:
-                self._names.setdefault(name_key(alias), self._names[name_key(entity.name)])
-
-    def place(self, edge: Edge) -> Edge | None:
-        """Return the edge in normal form between entities, new ones added; None without two names."""
-        try:
-            normal = relations.normalise_edge(edge)
-            if not (_is_name(normal.subject) and _is_name(normal.object)):
-                return None
-            ends: list[str] = []
-            kinds = relations.entity_types(normal.relation)
-            for name, kind in zip((normal.subject, normal.object), kinds, strict=True):
-                known = self._names.get(name_key(name))
-                ends.append(known if known is not None else self._add(ImportedEntity(name, kind)))
-            return relations.normalise_edge(Edge(ends[0], normal.relation, ends[1]))
-        except BadInputError:
-            return None
-
-    def _add(self, entity: ImportedEntity) -> str:
-        note = self._find_note(entity.name)
-        name = note.name if note else entity.name
-        self._names.setdefault(name_key(entity.name), name)
-        self.notes.setdefault(name, (entity, note))
-        return name
 
 
 def _is_name(name: str) -> bool:
