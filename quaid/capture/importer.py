@@ -97,7 +97,7 @@ def import_from(
         )
     into = (options.into or f"notes/{read.name}").strip("/") if form is NoteFolder else ""
     is_plain = layout.is_note_path(f"{into}/note.md") and not {"", ".", ".."}.intersection(into.split("/"))
-    if into and not is_plain:
+    if form is NoteFolder and not is_plain:
         raise BadInputError(f"Notes cannot be kept in {into!r}. Give a folder within the vault with --into.")
     if into and vault.layout.folder_kind(f"{into}/note.md") is not None:
         raise BadInputError(f"{into} is a folder of Quaid's. Give another one for your notes with --into.")

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.capture.entities import add_aliases, plan_entity
-from quaid.capture.stored_note import StoredNote
 from quaid.config import render_setting
 from quaid.errors import BadInputError
 from quaid.model import Edit, is_owner_label, name_key, note_name
 from quaid.place import CONFIG_FILE
-from quaid.vault import files, frontmatter, template
+from quaid.vault import files, template
 from quaid.vault.layout import Layout
 from quaid.vault.template import VaultPlan
 
@@ -67,15 +66,3 @@ def plan_owner(name: str, also: Iterable[str], now: datetime, place: Layout) -> 
             known.add(key)
     edit = plan_entity(name, "person", now, place=place)
     return replace(edit, after=add_aliases(edit.after or b"", aliases))
-
-
-def plan_new_name(name: str, former: StoredNote) -> Edit | None:
-    """Return the edit that adds `name` to the note of an owner with a former name; None where Quaid did not write that
-    note or cannot edit it.
-    """
-    if former.is_own:
-        return None
-    try:
-        return Edit(former.rel_path, former.data, add_aliases(former.data, [name]))
-    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture import facts, note_edit, owner_note
+from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
 from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
@@ -29,13 +30,14 @@ from quaid.errors import (
     VaultNotFoundError,
 )
 from quaid.history import merge_driver
-from quaid.history.merge import revert_change
+from quaid.history.merge import merge_lines, revert_change
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.local import claimed
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
+from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
@@ -109,8 +111,6 @@ class Writer:
 
         Secrets in it are replaced by their names. `by_owner` is as for `write`.
         """
-        from quaid.redaction import admit, admit_all
-
         text = admit(fact.text)
         (speaker, project, session, keywords), more = admit_all(
             [fact.speaker, fact.project, fact.session, list(fact.keywords)]
@@ -130,8 +130,6 @@ class Writer:
 
     def link(self, edge: Edge) -> WriteResult:
         """Write an edge into the graph, in normal form, with new entity notes for its ends."""
-        from quaid.redaction import admit
-
         ends = (references.target_of(edge.subject), edge.relation, references.target_of(edge.object))
         subject, relation, target = (admit(name).text for name in ends)
         if owner := person_of(self._root, self._vault.settings):
@@ -170,8 +168,6 @@ class Writer:
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay."""
-        from quaid.redaction import admit
-
         if key == owner_note.OWNER_NAME:
             value = owner_note.clean_name(str(value))
         setting = f"{key} = {render_value(value)}"
@@ -395,7 +391,12 @@ class Writer:
 
     def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
         now = self._read(path)
-        merged = note_edit.merge_edit(path, before, now, after, self._layout)
+        if not after.strip():
+            kind = notes.parse_note(path, now, place=self._layout).kind
+            raise note_edit.EmptyNoteError(path, is_own=kind is Kind.NOTE)
+        merged = after if now == before else merge_lines(before, now, after)
+        if merged is None:  # the same lines were changed meanwhile
+            raise NoteChangedError(path)
         old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
         text = note.title if note.problems or not note.text else note.text
         written = WriteResult(note.id, path, "edited", text, hint=note_edit.describe_new_problems(old, note))
@@ -406,15 +407,19 @@ class Writer:
     def _plan_mark(self, reference: str, mark: Mark, is_set: bool) -> WritePlan:
         index = self._vault.index()
         document, *_ = references.resolve_one(index, reference)
-        note_edit.check_markable(document)
+        if document.kind == Kind.NOTE:
+            raise NotOursError(document.path)
+        if document.kind not in note_edit.MARKABLE:
+            raise BadInputError(f"{document.path} is not a fact: only facts and core notes are pinned or verified.")
+        data, edits = self._read(document.path), list[Edit]()
         with naming_broken_note(document.path):
-            edit = note_edit.plan_mark(document.path, self._read(document.path), mark, self._layout, is_set=is_set)
+            if getattr(notes.parse_note(document.path, data, place=self._layout), mark) != is_set:
+                marked = frontmatter.set_fields(data.decode("utf-8"), {str(mark): True if is_set else None})
+                edits = [Edit(document.path, data, marked.encode())]
         text = documents.text_of(index, document.doc_id) if document.kind == Kind.FACT else document.title
-        written = WriteResult(document.id, document.path, "marked", text)
-        if edit.after == edit.before:
-            return WritePlan(replace(written, outcome="unchanged"))
-        verb = note_edit.name_marking(mark, is_set=is_set)
-        return WritePlan(written, (edit,), Message(f"{verb}: {text}", trailers=_trailers(document.id, None)))
+        written = WriteResult(document.id, document.path, "marked" if edits else "unchanged", text)
+        verb = f"{'' if is_set else 'un'}{note_edit.VERBS[mark]}"
+        return WritePlan(written, tuple(edits), Message(f"{verb}: {text}", trailers=_trailers(document.id, None)))
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         data = self._read(CONFIG_FILE)
@@ -436,8 +441,11 @@ class Writer:
             return (), ()
         former_name = self._vault.settings.owner_name
         former = self.finder.find_entity(index, former_name) if former_name else None
-        renamed = owner_note.plan_new_name(name, former) if former else None
-        return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now(), self._layout),), (name,))
+        # Where Quaid did not write the former note, or cannot edit it, the new name gets a note of its own.
+        with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+            if former and not former.is_own:
+                return (Edit(former.rel_path, former.data, add_aliases(former.data, [name])),), ()
+        return (owner_note.plan_owner(name, (), _now(), self._layout),), (name,)
 
     def _read(self, path: str) -> bytes:
         data = files.read_note(self._root, path)

@@ -90,12 +90,12 @@ def read_file(path: Path) -> SourceFile:
 def _read_pdf(found: SourceFile) -> SourceFile:
     """Read a PDF page by page."""
     path = found.path
-    # The library logs every oddity of a file, which would go to stderr.
+    # The library logs every oddity of a file, which would go to stderr, and stumbles over damaged ones in many ways.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = _open_pdf(path, found.data)
     try:
         count = len(reader.pages)
-    except Exception as error:  # a damaged file makes the library stumble in many ways
+    except Exception as error:
         raise _broken_pdf(path, error) from error
     if count > MAX_PAGES:
         raise BadInputError(
@@ -106,7 +106,7 @@ def _read_pdf(found: SourceFile) -> SourceFile:
     for number in range(count):
         try:
             texts.append(reader.pages[number].extract_text())
-        except Exception:  # noqa: BLE001 - as above; other pages may be readable
+        except Exception:  # noqa: BLE001 - other pages may be readable
             texts.append("")
             unread.append(number + 1)
     if unread and len(unread) == count:
@@ -120,7 +120,7 @@ def _read_pdf(found: SourceFile) -> SourceFile:
     remarks = [f"{path}: page {', '.join(map(str, unread[:10]))} cannot be read."] if unread else []
     remarks += [f"{path}: {blank:,} of {count:,} pages hold no text, pictures perhaps."] if blank else []
     title = None
-    with suppress(Exception):  # as above: a title is not worth failing for
+    with suppress(Exception):  # a title is not worth failing for
         title = reader.metadata.title if reader.metadata else None
     safe = [admit(text) for text in (title if isinstance(title, str) else "", *texts)]
     pages = [(f"page {number}", page.text) for number, page in enumerate(safe[1:], 1)]
@@ -139,7 +139,7 @@ def _open_pdf(path: Path, data: bytes) -> PdfReader:
         is_locked = reader.is_encrypted and not reader.decrypt("")
     except DependencyError:  # AES, which needs a library of its own
         is_locked = True
-    except Exception as error:  # as above
+    except Exception as error:
         raise _broken_pdf(path, error) from error
     if is_locked:
         raise BadInputError(

@@ -97,7 +97,14 @@ def plan_note(
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the existing note cannot be edited.
     """
-    facts, former, missing = _sort(request, note, names, living)
+    before = [name for name in note.facts if name in living] if note else []
+    # Another focus or prompt finds other facts in the same text: only changed text makes a fact missing.
+    is_comparable = note is not None and (note.head.fields.get("focus") or "") == request.focus
+    is_changed = note is not None and note.head.fields.get("checksum") != request.file.checksum
+    missing = [name for name in before if name not in names] if is_comparable and is_changed else []
+    facts = list(dict.fromkeys([*(name for name in before if name not in missing), *names]))
+    gone = [*note.former, *(name for name in note.facts if name not in living), *missing] if note else []
+    former = [name for name in dict.fromkeys(gone) if name not in facts]
     fields: dict[str, frontmatter.Value | None] = {
         "title": request.file.title or files.printable(request.file.path.name),
         "path": request.path,
@@ -135,23 +142,7 @@ def plan_note(
     end = len(body.rstrip()) if end < 0 else end
     if _summary_hash(body[start:end]) == note.head.fields.get("summary_hash"):  # the owner has not edited it
         body = f"{body[:start]}{summary}{body[end:]}"
-    return Edit(note.rel_path, note.data, (head + body).encode()), missing
-
-
-def _sort(
-    request: AnalysisRequest, note: SourceNote | None, found: Sequence[str], living: Collection[str]
-) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Return (facts, former facts, those that went from one to the other because the file no longer states them)."""
-    if note is None:
-        return list(dict.fromkeys(found)), [], ()
-    before = [name for name in note.facts if name in living]
-    # Another focus or prompt finds other facts in the same text: only changed text makes a fact missing.
-    is_changed = note.head.fields.get("checksum") != request.file.checksum
-    is_same_focus = (note.head.fields.get("focus") or "") == request.focus
-    missing = [name for name in before if name not in found] if is_changed and is_same_focus else []
-    facts = dict.fromkeys([*(name for name in before if name not in missing), *found])
-    former = dict.fromkeys([*note.former, *(name for name in note.facts if name not in living), *missing])
-    return list(facts), [name for name in former if name not in facts], tuple(missing)
+    return Edit(note.rel_path, note.data, (head + body).encode()), tuple(missing)
 
 
 def _summary_hash(summary: str) -> str:

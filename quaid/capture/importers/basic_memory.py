@@ -8,10 +8,9 @@ them. All other text goes into the subject's own note.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from posixpath import basename, splitext
-from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.facts import NewFact
@@ -47,18 +46,23 @@ _TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.sp
 _CATEGORIES = {"opinion": "belief", "preference": "preference", "preferences": "preference", "meeting": "event"}
 
 
-@dataclass(slots=True)
 class _Subject:
     """One note: its subject, and its lines by kind."""
 
-    title: str
-    place: str
-    fields: Mapping[str, Any]
-    observations: list[NewFact] = field(default_factory=list)
-    relations: list[tuple[str, str]] = field(default_factory=list)
-    prose: str = ""
+    def __init__(self, path: str, text: str, found: ImportContent) -> None:
+        head = frontmatter.parse(clean_text(found.admit(path, text)))
+        self.fields = {key: value if isinstance(value, str) else "" for key, value in head.fields.items()}
+        self.title = " ".join(self.fields.get("title", "").split()) or splitext(basename(path))[0]
+        self.place = self.fields.get("permalink", "").strip() or path.removesuffix(".md")
+        self.created = notes.parse_time(self.fields.get("created"))
+        self.aliases = frontmatter.list_values(head.fields.get("aliases"))
+        self.observations: list[NewFact] = []
+        self.relations: list[tuple[str, str]] = []
+        lines = zip(head.body.split("\n"), markdown.blank(head.body, "fence").split("\n"), strict=True)
+        prose = [line for line, outside_code in lines if not self._read_line(outside_code, found)]
+        self.prose = _without_empty_sections(prose, self.title)
 
-    def read_line(self, line: str, found: ImportContent) -> bool:
+    def _read_line(self, line: str, found: ImportContent) -> bool:
         """Read an observation or a relation; return False for any other line."""
         item = _ITEM.match(line)
         if item is None:
@@ -73,20 +77,17 @@ class _Subject:
         category, text, tags, context = observation
         if count_words(text) < 2 and not context:
             found.left_out["observations of one word"] += 1
-        else:
-            self.observations.append(self._as_fact(category.casefold(), text, tags, context))
-        return True
-
-    def _as_fact(self, category: str, text: str, tags: tuple[str, ...], context: str) -> NewFact:
-        text = f"{text} ({context})" if context else text
+            return True
         fact_type = _CATEGORIES.get(category, category)
-        return NewFact(
-            text,
+        fact = NewFact(
+            f"{text} ({context})" if context else text,
             imported_from=self.place,
             type=fact_type if fact_type in FACT_TYPES else "fact",
-            created=notes.parse_time(_as_text(self.fields.get("created"))),
+            created=self.created,
             keywords=tuple(dict.fromkeys(word for word in (category, *tags) if word and word not in FACT_TYPES)),
         )
+        self.observations.append(fact)
+        return True
 
     def facts(self) -> list[NewFact]:
         """The observations; one that does not name the subject gets the title in front."""
@@ -99,12 +100,11 @@ class _Subject:
     def entity(self, names: set[str]) -> ImportedEntity:
         """Return the note of the subject; `names` are what links call it."""
         aliases = {name_key(self.title): self.title}
-        for alias in (*frontmatter.list_values(self.fields.get("aliases")), *sorted(names)):
+        for alias in (*self.aliases, *sorted(names)):
             if alias.strip():
                 aliases.setdefault(name_key(alias), alias.strip())
-        kind = _TYPES.get((_as_text(self.fields.get("type")) or "").casefold(), "concept")
-        created = notes.parse_time(_as_text(self.fields.get("created")))
-        return ImportedEntity(self.title, kind, tuple(aliases.values())[1:], self.prose, self.place, created)
+        kind = _TYPES.get(self.fields.get("type", "").casefold(), "concept")
+        return ImportedEntity(self.title, kind, tuple(aliases.values())[1:], self.prose, self.place, self.created)
 
 
 class BasicMemory(ImportFormat):
@@ -120,13 +120,13 @@ class BasicMemory(ImportFormat):
             head.body
             for head in heads
             if _PERMALINK.fullmatch(str(head.fields.get("permalink") or ""))
-            and _as_text(head.fields.get("title")) is not None
+            and isinstance(head.fields.get("title"), str)
         ]
         return 2 * len(marked) > len(heads) and 5 * sum(map(_has_section, marked)) >= len(marked)
 
     @staticmethod
     def read(source: ImportSource, found: ImportContent) -> None:
-        subjects = [_read_note(path, text, found) for path, text in source.notes.items()]
+        subjects = [_Subject(path, text, found) for path, text in source.notes.items()]
         if not subjects:
             raise BadInputError(
                 f"{source.name} holds no markdown. Give the folder that basic-memory keeps a project in."
@@ -163,21 +163,6 @@ def _has_section(body: str) -> bool:
     return False
 
 
-def _read_note(path: str, text: str, found: ImportContent) -> _Subject:
-    head = frontmatter.parse(clean_text(found.admit(path, text)))
-    title = " ".join((_as_text(head.fields.get("title")) or "").split()) or splitext(basename(path))[0]
-    place = (_as_text(head.fields.get("permalink")) or "").strip() or path.removesuffix(".md")
-    subject = _Subject(title, place, head.fields)
-    lines = zip(head.body.split("\n"), markdown.blank(head.body, "fence").split("\n"), strict=True)
-    prose = [line for line, outside_code in lines if not subject.read_line(outside_code, found)]
-    subject.prose = _without_empty_sections("\n".join(prose), subject.title)
-    return subject
-
-
-def _as_text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _parse_relation(text: str) -> tuple[str, str, str | None] | None:
     """Return (relation, target, remark). A relation ends with its target: other sentences with a link are none."""
     found = _RELATION.match(text)
@@ -208,17 +193,17 @@ def _parse_observation(text: str) -> tuple[str, str, tuple[str, ...], str] | Non
     while words and words[-1].start() and _TAG_ALONE.fullmatch(words[-1][0]):
         text = text[: words.pop().start()]
     text = _TAG.sub(lambda tag: tag[1].replace("#", " "), text).strip()
-    return (category, text, tags, context[1].strip() if context else "") if text else None
+    return (category.casefold(), text, tags, context[1].strip() if context else "") if text else None
 
 
 def _link_key(target: str) -> str:
     return name_key(target.removesuffix(".md"))
 
 
-def _without_empty_sections(body: str, title: str) -> str:
+def _without_empty_sections(body: Sequence[str], title: str) -> str:
     """Return the body without the title that repeats the note's name and without headings with nothing below them."""
     lines: list[str] = []
-    for line in (*body.split("\n"), "# "):
+    for line in (*body, "# "):
         heading = _HEADING.match(line)
         while heading and lines:
             above = _HEADING.match(lines[-1])

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from quaid.capture.cleaning import clean_line
@@ -15,9 +14,10 @@ from quaid.capture.facts import NewFact
 from quaid.capture.importers.basic_memory import BasicMemory
 from quaid.capture.importers.import_content import NOT_MARKDOWN, ImportContent, ImportFormat, ImportSource
 from quaid.capture.importers.markdown_memories import MarkdownMemories
+from quaid.capture.transcripts.parsing import parse_timestamp
 from quaid.errors import BadInputError
 from quaid.model import Edge
-from quaid.vault import layout, ledger, notes
+from quaid.vault import layout, ledger
 
 EXPORT_VERSION = 1
 _LISTS = ("results", "memories", "data")
@@ -43,8 +43,28 @@ class QuaidExport(ImportFormat):
             raise BadInputError(f"{source.name} is a folder. Give the file that quaid export wrote.")
         # Not by splitlines: U+2028 for one, which JSON allows, would end a line too.
         for number, line in enumerate(next(iter(source.files.values())).split(b"\n"), 1):
-            if line.strip():
-                _read_row(line, f"line {number} of {source.name}", found)
+            row = _parse(line.decode("utf-8", "replace"))
+            if not isinstance(row, dict):
+                found.left_out["lines that are not JSON"] += bool(line.strip())
+                continue
+            version = row.get("v")
+            if version != EXPORT_VERSION:
+                raise BadInputError(
+                    f"The line {number} of {source.name} was written by another version of Quaid (v is {version!r}). "
+                    "Update Quaid."
+                )
+            path, content, data = row.get("path"), row.get("content"), None
+            with suppress(KeyError, TypeError, ValueError):
+                if isinstance(content, str):
+                    data = content.encode()
+                else:
+                    data = base64.b64decode(row["content_base64"], validate=True)
+            if not isinstance(path, str) or data is None:
+                found.left_out["lines without a path or a content"] += 1
+            elif not is_exported(path):
+                found.left_out["paths that no note of a vault can have"] += 1
+            else:
+                found.files.append((path, found.admit_bytes(path, data)))
 
 
 def is_exported(rel_path: str) -> bool:
@@ -57,29 +77,6 @@ def is_exported(rel_path: str) -> bool:
     if folders[-1:] == [ledger.USAGE_DIR] and name.endswith(".tsv"):
         return layout.is_vault_path(rel_path)
     return layout.is_note_path(rel_path)
-
-
-def _read_row(line: bytes, place: str, found: ImportContent) -> None:
-    row = _parse(line.decode("utf-8", "replace"))
-    if not isinstance(row, dict):
-        found.left_out["lines that are not JSON"] += 1
-        return
-    version = row.get("v")
-    if version != EXPORT_VERSION:
-        raise BadInputError(f"The {place} was written by another version of Quaid (v is {version!r}). Update Quaid.")
-    path, content, data = row.get("path"), row.get("content"), None
-    if isinstance(content, str):
-        with suppress(UnicodeEncodeError):
-            data = content.encode("utf-8")
-    else:
-        with suppress(KeyError, TypeError, ValueError):
-            data = base64.b64decode(row["content_base64"], validate=True)
-    if not isinstance(path, str) or data is None:
-        found.left_out["lines without a path or a content"] += 1
-    elif not is_exported(path):
-        found.left_out["paths that no note of a vault can have"] += 1
-    else:
-        found.files.append((path, found.admit_bytes(path, data)))
 
 
 class Mem0(ImportFormat):
@@ -106,7 +103,7 @@ class Mem0(ImportFormat):
         if broken:
             found.left_out["lines that are not JSON"] += broken
         for row in memories:
-            _read_memory(row, found)
+            Mem0.read_memory(row, found)
         for row in relations:
             given = (_text_of(row, ("source",)), _text_of(row, ("destination", "target")))
             ends = [name.replace("_", " ").strip() for name in given]  # mem0 joins the words of a name
@@ -116,6 +113,35 @@ class Mem0(ImportFormat):
                 found.edges.append(Edge(subject, relation, target))
             else:
                 found.left_out["relations without two ends"] += 1
+
+    @staticmethod
+    def read_memory(row: dict[str, Any], found: ImportContent) -> None:
+        """Add the fact of one memory."""
+        place = str(row.get("id") or row.get("hash") or "")
+        text = clean_line(found.admit(place or "a memory without id", _text_of(row)))
+        if not text:
+            found.left_out["entries without a text"] += 1
+            return
+        metadata = row.get("metadata")
+        described = metadata if isinstance(metadata, dict) else {}
+        words = [*_words(row.get("categories")), *_words(described.get("category")), *_words(described.get("type"))]
+        admitted = [found.admit(place, word) for word in words]
+        keywords = [word for word in admitted if word.casefold() not in text.casefold()]
+        created, updated, expires = (
+            parse_timestamp(row.get(key)) for key in ("created_at", "updated_at", "expiration_date")
+        )
+        owner = row.get("user_id")
+        found.facts.append(
+            NewFact(
+                text,
+                imported_from=place,
+                type="preference" if "preference" in " ".join(words).casefold() else "fact",
+                created=created or updated,
+                valid_until=expires.date().isoformat() if expires else None,
+                keywords=tuple(dict.fromkeys(keywords))[:_MAX_KEYWORDS],
+                owner=owner.strip() or "default" if found.keeps_owners and isinstance(owner, str) else "default",
+            )
+        )
 
 
 def _load_mem0(text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
@@ -130,32 +156,6 @@ def _load_mem0(text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], i
         return _objects(data), [], 0
     memories = next((data[key] for key in _LISTS if isinstance(data.get(key), list)), [data])
     return _objects(memories), _objects(data.get("relations")), 0
-
-
-def _read_memory(row: dict[str, Any], found: ImportContent) -> None:
-    place = str(row.get("id") or row.get("hash") or "")
-    text = clean_line(found.admit(place or "a memory without id", _text_of(row)))
-    if not text:
-        found.left_out["entries without a text"] += 1
-        return
-    metadata = row.get("metadata")
-    described = metadata if isinstance(metadata, dict) else {}
-    words = [*_words(row.get("categories")), *_words(described.get("category")), *_words(described.get("type"))]
-    admitted = [found.admit(place, word) for word in words]
-    keywords = [word for word in admitted if word.casefold() not in text.casefold()]
-    expires = _moment(row.get("expiration_date"))
-    owner = row.get("user_id")
-    found.facts.append(
-        NewFact(
-            text,
-            imported_from=place,
-            type="preference" if "preference" in " ".join(words).casefold() else "fact",
-            created=_moment(row.get("created_at")) or _moment(row.get("updated_at")),
-            valid_until=expires.date().isoformat() if expires else None,
-            keywords=tuple(dict.fromkeys(keywords))[:_MAX_KEYWORDS],
-            owner=owner.strip() or "default" if found.keeps_owners and isinstance(owner, str) else "default",
-        )
-    )
 
 
 def _parse(text: str) -> object:
@@ -176,15 +176,6 @@ def _text_of(row: dict[str, Any], keys: Sequence[str] = _TEXTS) -> str:
 def _words(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [" ".join(word.replace("_", " ").split())[:60] for word in values if isinstance(word, str) and word.strip()]
-
-
-def _moment(value: object) -> datetime | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return datetime.fromtimestamp(value, UTC)
-        except (ValueError, OverflowError, OSError):
-            return None
-    return notes.parse_time(value) if isinstance(value, str) else None
 
 
 class NoteFolder(ImportFormat):

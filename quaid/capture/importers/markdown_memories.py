@@ -166,10 +166,8 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
     is_turn = False
     for line in head.body.split("\n"):  # the turns of a session in a daily note are for `quaid extract`
         is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
-        if is_turn:
-            found.left_out["lines of a conversation"] += 1
-        else:
-            body.append(line)
+        found.left_out["lines of a conversation"] += is_turn
+        body += [] if is_turn else [line]
     day = _day_of(path)
     for statement in read_statements("\n".join(body), found.left_out):
         if _BOOKKEEPING.match(statement.line) and day:
@@ -177,24 +175,21 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
             continue
         for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
             found.entities.setdefault(name, ImportedEntity(name, kind, place=path))
-        found.facts.append(_as_fact(statement, path, day))
-
-
-def _as_fact(statement: Statement, path: str, day: str | None) -> NewFact:
-    since = statement.day if statement.day and _is_day(statement.day) else day
-    text = statement.text
-    if statement.box is not None:
-        is_below_tasks = statement.labels and _TASK_HEADING.search(statement.labels[-1])
-        text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.line if is_below_tasks else text}"
-    words = [label.casefold() for label in statement.labels if not is_empty_label(label) and len(label.split()) < 4]
-    return NewFact(
-        text,
-        imported_from=path,
-        type=_type_of(statement, is_daily=day is not None),
-        created=datetime.fromisoformat(since).replace(tzinfo=UTC) if since else None,
-        valid_from=since,
-        keywords=tuple(word for word in words if word not in text.casefold()),
-    )
+        since = statement.day if statement.day and _is_day(statement.day) else day
+        text, labels = statement.text, statement.labels
+        if statement.box is not None:
+            is_below_tasks = labels and _TASK_HEADING.search(labels[-1])
+            text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.line if is_below_tasks else text}"
+        words = [label.casefold() for label in labels if not is_empty_label(label) and len(label.split()) < 4]
+        fact = NewFact(
+            text,
+            imported_from=path,
+            type=_type_of(statement, is_daily=day is not None),
+            created=datetime.fromisoformat(since).replace(tzinfo=UTC) if since else None,
+            valid_from=since,
+            keywords=tuple(word for word in words if word not in text.casefold()),
+        )
+        found.facts.append(fact)
 
 
 def _type_of(statement: Statement, *, is_daily: bool) -> str:
@@ -291,12 +286,10 @@ class _Reader:
         elif line.lstrip().startswith(("|", ">")):
             self.left_out["rows of tables" if line.lstrip()[0] == "|" else "quoted lines"] += 1
             self.open = None
-        elif item := _ITEM.match(line):
-            self._begin_item(len(item[1].expandtabs(4)), item[2])
-        elif self.open:
+        elif self.open and not _ITEM.match(line):
             self.open.lines.append(line.strip())
         else:
-            self._begin_paragraph(line)
+            self._begin_block(line, _ITEM.match(line))
 
     def _begin_section(self, level: int, title: str) -> None:
         del self.headings[
@@ -306,34 +299,28 @@ class _Reader:
         self.items.clear()
         self.open, self.lead = None, ""
 
-    def _begin_item(self, indent: int, text: str) -> None:
-        box = _BOX.match(text)
+    def _begin_block(self, line: str, item: re.Match[str] | None) -> None:
+        """Begin a list item, or a paragraph, which belongs to the item that it is indented below."""
+        wide = line.expandtabs(4)
+        indent = len(item[1].expandtabs(4)) if item else len(wide) - len(wide.lstrip())
         while self.items and self.items[-1].indent >= indent:
             self.items.pop()
-        if self.items:
+        text = item[2] if item else line.strip()
+        box = _BOX.match(text) if item else None
+        if item and self.items:
             self.items[-1].has_children = True
-        elif self.blocks and self.blocks[-1].indent < 0 and self.blocks[-1].is_label:
+        elif item and self.blocks and self.blocks[-1].indent < 0 and self.blocks[-1].is_label:
             self.lead = _as_label(self.blocks[-1])
-        state = None if box is None else "done" if box[1] in "xX" else "open"
-        self.open = _Block([text[box.end() :] if box else text], self._titles(), indent, self._parents(), state)
-        self.items.append(self.open)
-        self.blocks.append(self.open)
-
-    def _begin_paragraph(self, line: str) -> None:
-        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
-        while self.items and self.items[-1].indent >= indent:  # an indented one belongs to its list item
-            self.items.pop()
-        if not self.items:
+        elif not item and not self.items:
             self.lead = ""
-        self.open = _Block([line.strip()], self._titles(), -1, self._parents())
+        titles = tuple(title for _, title in self.headings if title)
+        # Of the labels above an item a statement has two at most.
+        parents = tuple(filter(None, (self.lead, *map(_as_label, self.items[-2:]))))
+        state = None if box is None else "done" if box[1] in "xX" else "open"
+        text = text[box.end() :] if box else text
+        self.open = _Block([text], titles, indent if item else -1, parents, state)
+        self.items += [self.open] if item else []
         self.blocks.append(self.open)
-
-    def _parents(self) -> tuple[str, ...]:
-        """The labels above an item, of which a statement has two at most."""
-        return tuple(filter(None, (self.lead, *map(_as_label, self.items[-2:]))))
-
-    def _titles(self) -> tuple[str, ...]:
-        return tuple(title for _, title in self.headings if title)
 
 
 def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
