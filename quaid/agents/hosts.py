@@ -6,6 +6,7 @@ Most hosts get one entry, an MCP server, and differ in file and key. docs/how-to
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,80 +285,10 @@ class OpenClaw(Host):
         return machine.setting("OPENCLAW_CONFIG_PATH", state / "openclaw.json")
 
 
+_SERVERS = tomllib.loads(Path(__file__).with_name("hosts.toml").read_text("utf-8"))
 _ALL: tuple[Host, ...] = (
     ClaudeCode(),
-    ServerHost(
-        "claude-desktop",
-        "Claude Desktop",
-        "Claude/claude_desktop_config.json",
-        "json",
-        "mcpServers",
-        (
-            "Quit Claude Desktop completely (closing its window is not enough) and start it again.",
-            "The first time it uses each tool it asks you; choose to allow it always where you wish.",
-        ),
-        has_windows=True,
-        is_application=True,
-    ),
-    ServerHost(
-        "cursor",
-        "Cursor",
-        ".cursor/mcp.json",
-        "jsonc",
-        "mcpServers",
-        (
-            "Start Cursor again, then see that quaid is switched on in its settings, under MCP.",
-            "Cursor asks before each call of a tool until you allow it there.",
-        ),
-        typed=True,
-        has_windows=True,
-    ),
-    ServerHost(
-        "windsurf",
-        "Windsurf",
-        ".codeium/windsurf/mcp_config.json",
-        "jsonc",
-        "mcpServers",
-        ("Start Windsurf again, or refresh its list of MCP servers, and see that quaid is switched on.",),
-        has_windows=True,
-    ),
-    ServerHost(
-        "vscode",
-        "VS Code",
-        "Code/User/mcp.json",
-        "jsonc",
-        "servers",
-        (
-            "Run `MCP: List Servers` in VS Code and start quaid: it asks once whether you trust it.",
-            "This is the default profile's file; others have their own, opened by `MCP: Open User Configuration`.",
-        ),
-        typed=True,
-        has_windows=True,
-        is_application=True,
-        adder="code --add-mcp",
-    ),
-    ServerHost(
-        "codex",
-        "Codex CLI",
-        ".codex/config.toml",
-        "toml",
-        "mcp_servers",
-        ("Start Codex again; `codex mcp list` shows quaid, and /mcp its tools.",),
-        variable="CODEX_HOME",
-        adder=f"codex mcp add {NAME} --",
-    ),
-    ServerHost(
-        "gemini",
-        "Gemini CLI",
-        ".gemini/settings.json",
-        "comments",
-        "mcpServers",
-        (
-            "Start Gemini CLI again; /mcp shows quaid and its tools.",
-            "In a folder that you have not trusted Gemini CLI starts no MCP server, not even your own.",
-        ),
-        adder=f"gemini mcp add --scope user {NAME}",
-    ),
+    *(ServerHost(name, **{**fields, "steps": tuple(fields["steps"])}) for name, fields in _SERVERS.items()),
     OpenClaw(),
 )
 HOSTS = {host.name: host for host in _ALL}
