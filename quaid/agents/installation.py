@@ -75,11 +75,11 @@ class HostStatus:
     problem: str = ""
 
 
-def this_machine(folder: Path | None = None) -> Machine:
-    """Return this machine, with `folder` (default: the working one) for the configs of a project."""
+def this_machine() -> Machine:
+    """Return this machine, with the working folder for the configs of a project."""
     packaged = Path(str(package_files("quaid"))) / "data" / "hooks"
     plugins = packaged if packaged.is_dir() else Path(__file__).parents[2] / "hooks"
-    return Machine(Path.home(), sys.platform, os.environ, folder or Path.cwd(), plugins)
+    return Machine(Path.home(), sys.platform, os.environ, Path.cwd(), plugins)
 
 
 def our_command() -> tuple[str, ...]:

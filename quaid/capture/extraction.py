@@ -20,10 +20,9 @@ from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.errors import BadInputError
-from quaid.llm.exchange import AnswerItem, ItemProblem
+from quaid.llm.exchange import ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
-from quaid.redaction import admit
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import gives_orders
 from quaid.text.relative_dates import with_dates
@@ -134,17 +133,6 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
     return found[:10]
 
 
-def list_failed(failed: Iterable[AnswerItem]) -> tuple[LeftOut, ...]:
-    """Return the facts among the items of an answer that do not fit its schema."""
-    left: list[LeftOut] = []
-    for item in failed:
-        text = item.value.get("text") if isinstance(item.value, dict) else item.value
-        shown = admit(clean_line(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
-        if item.items == "facts":
-            left.append(LeftOut(shown or "(no text)", f"it has not the form of a fact: {'; '.join(item.problems)}"))
-    return tuple(left)
-
-
 def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     """Return what may be stored of an answer."""
     turns = {turn.number: turn for turn in (*piece.turns, *piece.notes)}
@@ -152,10 +140,19 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     left_out: list[LeftOut] = []
     for raw in value["facts"]:
         fact = _read_fact(raw, turns, piece.material)
-        if reason := _rejection_reason(fact, turns):
-            left_out.append(LeftOut(fact.text, reason))
-        else:
+        reasons = {
+            f"fewer than {MINIMUM_WORDS} words": not is_long_enough(fact.text),
+            "it rests on no turn of this conversation": not fact.turns,
+            "it gives orders to its reader": _is_order(fact.text),
+            "it rests only on a turn that gives orders to its reader": all(
+                _is_order(turns[int(turn)].text) for turn in fact.turns
+            ),
+        }
+        reason = next((reason for reason, holds in reasons.items() if holds), None)
+        if reason is None:
             facts.append(fact)
+        else:
+            left_out.append(LeftOut(fact.text, reason))
     snippets: dict[str, tuple[str, ...]] = {}
     journal: dict[str, tuple[str, ...]] = {}
     for file in CORE_FILES:
@@ -283,19 +280,6 @@ def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:
         aliases = _unique((*first.aliases, *thing.aliases))
         merged[name_key(thing.name)] = NamedThing(first.name, first.kind or thing.kind, aliases)
     return tuple(merged.values())
-
-
-def _rejection_reason(fact: NewFact, turns: Mapping[int, NumberedTurn]) -> str:
-    """Return why a fact must not be stored; an empty text when it may."""
-    if not is_long_enough(fact.text):
-        return f"fewer than {MINIMUM_WORDS} words"
-    if not fact.turns:
-        return "it rests on no turn of this conversation"
-    if _is_order(fact.text):
-        return "it gives orders to its reader"
-    if all(_is_order(turns[int(turn)].text) for turn in fact.turns):
-        return "it rests only on a turn that gives orders to its reader"
-    return ""
 
 
 def _is_order(text: str) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture import extraction, relations
+from quaid.capture.cleaning import clean_line
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.prompt_pieces import Piece, split_piece
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
@@ -19,7 +20,7 @@ from quaid.llm.drafts import CUT_OFF
 from quaid.llm.exchange import AnswerItem
 from quaid.local import quarantine
 from quaid.model import Edge
-from quaid.redaction import admit_all
+from quaid.redaction import admit, admit_all
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -113,8 +114,14 @@ class PieceReader:
     ) -> tuple[Extraction, str | None]:
         """Return the usable part of an answer of `origin`, and the quarantine file with the rest and `failed` items."""
         found = self.extract(value, piece)
-        left_out = (*found.left_out, *extraction.list_failed(failed))
-        part = replace(found, left_out=left_out, model=origin.model, prompt=origin.prompt, usage=origin.usage)
+        left_out = [*found.left_out]
+        for item in failed:
+            text = item.value.get("text") if isinstance(item.value, dict) else item.value
+            shown = admit(clean_line(text)).text[: extraction.MAX_SHOWN] if isinstance(text, str) else ""
+            if item.items == "facts":
+                problem_of = f"it has not the form of a fact: {'; '.join(item.problems)}"
+                left_out.append(LeftOut(shown or "(no text)", problem_of))
+        part = replace(found, left_out=tuple(left_out), model=origin.model, prompt=origin.prompt, usage=origin.usage)
         if not (left_out or failed or problem):
             return part, None
         safe = admit_all({"failed": [{"value": item.value, "items": item.items} for item in failed]})[0]

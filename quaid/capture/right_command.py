@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -36,25 +37,15 @@ def hint_for(path: Path, tried: str) -> str:
         return f" It holds conversations: quaid extract {shown}"
     if tried != "import" and not endings.isdisjoint(MARKDOWN):
         return f" It holds notes: quaid import {shown}"
-    export = next(filter(_is_export, files), None) if tried != "import" or path.is_dir() else None
-    if export is not None:
-        return f" It holds memories: quaid import {shlex.quote(str(export))}"
+    for file in files if tried != "import" or path.is_dir() else ():
+        with suppress(OSError, BadInputError):
+            if file.suffix.lower() in _JSON and file.stat().st_size <= _MAX_EXPORT_BYTES:
+                select_format(ImportSource(file.name, {file.name: file.read_bytes()}, is_folder=False))
+                return f" It holds memories: quaid import {shlex.quote(str(file))}"
     papers = next((ending for ending in _PAPERS if ending in endings), None)
     if tried == "analyze" or papers is None:
         return ""
     return f" It holds papers: quaid analyze {f'{shown}/*{papers}' if path.is_dir() else shown}"
-
-
-def _is_export(path: Path) -> bool:
-    if path.suffix.lower() not in _JSON:
-        return False
-    try:
-        if path.stat().st_size > _MAX_EXPORT_BYTES:
-            return False
-        select_format(ImportSource(path.name, {path.name: path.read_bytes()}, is_folder=False))
-    except (OSError, BadInputError):
-        return False
-    return True
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -116,13 +116,20 @@ class BasicMemory(ImportFormat):
         a section of observations or relations in its grammar. Other programs use permalinks too.
         """
         heads = [frontmatter.parse(text) for text in source.notes.values()]
-        marked = [
-            head.body
-            for head in heads
-            if _PERMALINK.fullmatch(str(head.fields.get("permalink") or ""))
-            and isinstance(head.fields.get("title"), str)
-        ]
-        return 2 * len(marked) > len(heads) and 5 * sum(map(_has_section, marked)) >= len(marked)
+        marked, written = 0, 0
+        for head in heads:
+            title, permalink = head.fields.get("title"), str(head.fields.get("permalink") or "")
+            if not (isinstance(title, str) and _PERMALINK.fullmatch(permalink)):
+                continue
+            marked += 1
+            is_inside = False
+            for line in head.body.split("\n"):
+                if heading := _HEADING.match(line):
+                    is_inside = heading[2].casefold() in {"observations", "relations"}
+                elif is_inside and (item := _ITEM.match(line)):
+                    written += bool(_parse_relation(item[1]) or _OBSERVATION.match(item[1]))
+                    break
+        return 2 * marked > len(heads) and 5 * written >= marked
 
     @staticmethod
     def read(source: ImportSource, found: ImportContent) -> None:
@@ -151,16 +158,6 @@ class BasicMemory(ImportFormat):
             found.facts.extend(subject.facts())
         for subject in subjects:
             found.entities[subject.title] = subject.entity(names.get(subject.title, set()))
-
-
-def _has_section(body: str) -> bool:
-    is_inside = False
-    for line in body.split("\n"):
-        if heading := _HEADING.match(line):
-            is_inside = heading[2].casefold() in {"observations", "relations"}
-        elif is_inside and (item := _ITEM.match(line)):
-            return bool(_parse_relation(item[1]) or _OBSERVATION.match(item[1]))
-    return False
 
 
 def _parse_relation(text: str) -> tuple[str, str, str | None] | None:

@@ -331,15 +331,26 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
     for line in markdown.blank(visible, "fence").split("\n"):
         reader.read(line)
     for block in reader.blocks:
-        reason = _skip_reason(block)
-        if reason is not None:
+        when, shown = _WHEN.match(block.text), _shown(block.text)
+        is_label = block.is_label or (block.has_children and not is_long_enough(shown))
+        is_link = _LINK.search(block.text) and not _WORD.search(_LINK.sub("", block.text))
+        is_empty = not _WORD.search(shown) or _HINT.fullmatch(block.text.strip())
+        reasons = {
+            "links": _LOCAL_NOTE.match(block.text) or is_link,
+            "labels of what stands below them": is_label and (block.has_children or block.indent < 0) and not is_empty,
+            "empty lines of a form": is_empty or is_label or _EMPTY_VALUE.fullmatch(shown),
+            "questions": shown.endswith(("?", "？", "؟", "\u037e")),  # noqa: RUF001
+        }
+        if reason := next((reason for reason, holds in reasons.items() if holds), None):
             left_out[reason] += 1
             continue
         labels = tuple(dict.fromkeys([*block.headings, *block.parents]))
-        when = _WHEN.match(block.text)
-        shown = _shown(block.text[when.end() :] if when else block.text)
-        for line in markdown.split_text(shown, MAX_STATEMENT_CHARS):
-            text = _with_context(line, labels)
+        for line in markdown.split_text(_shown(block.text[when.end() :]) if when else shown, MAX_STATEMENT_CHARS):
+            named = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not is_empty_label(label)][-2:]
+            missing = [label for label in named if label.casefold() not in line.casefold()]
+            # A line that does not name its subject has it in front.
+            is_whole = (_SENTENCE.match(line) and not _UNRESOLVED.match(line)) or _FIRST_PERSON.match(line)
+            text = line if is_whole or not missing else f"{', '.join(missing)}: {line}"
             if not is_long_enough(text):
                 left_out["lines of fewer than three words"] += 1
             else:
@@ -349,28 +360,6 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
 def is_empty_label(heading: str) -> bool:
     """Return True for a heading without information, such as "Notes" or a date."""
     return _EMPTY_LABEL.fullmatch(heading) is not None or _DATE_ONLY.fullmatch(heading) is not None
-
-
-def _skip_reason(block: _Block) -> str | None:
-    shown = _shown(block.text)
-    if _LOCAL_NOTE.match(block.text) or (_LINK.search(block.text) and not _WORD.search(_LINK.sub("", block.text))):
-        return "links"
-    if not _WORD.search(shown) or _HINT.fullmatch(block.text.strip()):
-        return "empty lines of a form"
-    if block.is_label or (block.has_children and not is_long_enough(shown)):
-        return "labels of what stands below them" if block.has_children or block.indent < 0 else "empty lines of a form"
-    if _EMPTY_VALUE.fullmatch(shown):
-        return "empty lines of a form"
-    return "questions" if shown.endswith(("?", "？", "؟", "\u037e")) else None  # noqa: RUF001
-
-
-def _with_context(line: str, labels: tuple[str, ...]) -> str:
-    """Return a line with its subject in front where it does not name it."""
-    if (_SENTENCE.match(line) and not _UNRESOLVED.match(line)) or _FIRST_PERSON.match(line):
-        return line
-    named = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not is_empty_label(label)][-2:]
-    missing = [label for label in named if label.casefold() not in line.casefold()]
-    return f"{', '.join(missing)}: {line}" if missing else line
 
 
 def _shown(text: str) -> str:

@@ -133,7 +133,10 @@ class Codex(Format):
     def finish(self) -> Iterator[Conversation]:
         entries = [entry for entry in self._entries if not isinstance(entry, int)]
         typed = {piece.text for kind, piece in entries if kind == "event" and piece.role == "user"}
-        injected = {piece for _, piece in entries if _is_injected(piece, typed)}
+        # New kinds of these appear with every release; where there are events, they know better.
+        strange = {piece for _, piece in entries if typed and piece.text not in typed and _CODEX_TAG.match(piece.text)}
+        hosts = {piece for _, piece in entries if piece in strange or _CODEX_INJECTED.match(piece.text)}
+        injected = {piece for piece in hosts if piece.role == "user"}
         roles_of_items = {piece.role for kind, piece in entries if kind == "item" and piece not in injected}
         self.skipped["injected"] += sum(kind == "item" and piece in injected for kind, piece in entries)
         utterances: list[Utterance] = []
@@ -160,13 +163,6 @@ def _find_payload(found: dict[str, Any]) -> dict[str, Any] | None:
     blocks = list_at(found, "content") if found.get("type") == "message" else []
     kinds = {text_at(block, "type") for block in blocks}
     return None if kinds.isdisjoint({"input_text", "output_text"}) else found
-
-
-def _is_injected(piece: Utterance, typed: set[str]) -> bool:
-    """Return True for a text that the host wrote in the user's name."""
-    # New kinds of these appear with every release; where there are events, they know better.
-    is_strange = bool(typed) and piece.text not in typed and _CODEX_TAG.match(piece.text) is not None
-    return piece.role == "user" and (is_strange or _CODEX_INJECTED.match(piece.text) is not None)
 
 
 _GEMINI_ROLES = {"user": "user", "gemini": "assistant"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from quaid.capture.cleaning import clean_name, clean_text
@@ -15,7 +15,6 @@ from quaid.text.stop_words import read_lists
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _MACHINE_ROLES = frozenset({"system", "developer", "tool", "function", "toolResult"})
-_DEFAULT_SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 _DATE = r"(?:[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,6})?)?(?:\s?[aApP]\.?[mM]\.?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -49,10 +48,10 @@ class JsonLines(Format):
     """
 
     name = 'JSON lines with "role" and "content"'
+    source = "jsonl"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
-        self._head = Conversation((), source="jsonl")
         self._turns: list[Turn] = []
 
     @staticmethod
@@ -60,18 +59,15 @@ class JsonLines(Format):
         return bool(_find_message(found)) or {"session", "started"} <= found.keys()
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        head, message = self._head, _find_message(found)
+        message = _find_message(found)
         is_header = "session" in found or "started" in found or found.get("type") == "session"
         if message is not None:
             self._read_message(found, message)
-        elif not self._turns and is_header and not (head.session or head.started or head.project):
+        elif not self._turns and is_header and not (self.session or self.started or self.project):
             session = found.get("session", found.get("id"))
-            self._head = replace(
-                head,
-                session=clean_name(str(session)) or None if isinstance(session, str | int) else None,
-                started=parse_timestamp(found.get("started", found.get("timestamp"))),
-                project=clean_name(text_at(found, "project") or "") or None,
-            )
+            self.session = clean_name(str(session)) or None if isinstance(session, str | int) else None
+            self.started = parse_timestamp(found.get("started", found.get("timestamp")))
+            self.project = clean_name(text_at(found, "project") or "") or None
         else:
             self.skipped["unknown type"] += 1
 
@@ -84,13 +80,13 @@ class JsonLines(Format):
         if not raw:
             self.skipped["empty"] += 1
             return
-        speaker = message.get("speaker") or found.get("speaker")
-        speaker = (clean_name(speaker) if isinstance(speaker, str) else "") or _DEFAULT_SPEAKERS[role]
+        speaker = text_at(message, "speaker") or text_at(found, "speaker") or ""
         at = parse_timestamp(message.get("timestamp")) or parse_timestamp(found.get("timestamp"))
-        self._turns.append(Turn(speaker, clean_text(raw), role, at))
+        self._turns.append(Turn(clean_name(speaker) or role.capitalize(), clean_text(raw), role, at))
 
     def finish(self) -> Iterator[Conversation]:
-        yield replace(self._head, turns=tuple(self._turns), started=self._head.started or find_start(self._turns))
+        started = self.started or find_start(self._turns)
+        yield Conversation(tuple(self._turns), self.session, self.source, started, self.project)
 
 
 def _find_message(found: dict[str, Any]) -> dict[str, Any] | None:

@@ -232,7 +232,14 @@ class ClaudeCode(Format):
         self._results |= dict.fromkeys(
             {text_at(block, "tool_use_id") or "" for block in results} & {*self._calls}, node
         )
-        if reason := _skip_reason(line):
+        reasons = {
+            "compact summary": line.get("isCompactSummary"),
+            "meta": line.get("isMeta") and value_at(line, "origin", "kind") != "channel",
+            "notification": not _is_from_person(line.get("origin")),
+            "error message": line.get("isApiErrorMessage") or value_at(message, "model") == "<synthetic>",
+            "unknown type": not isinstance(message, dict),
+        }
+        if reason := next((reason for reason, holds in reasons.items() if holds), None):
             self.skipped[reason] += 1
             return
         # A streamed answer is sometimes written twice under one message id.
@@ -316,18 +323,6 @@ def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
     first = next((value for value in given.values() if isinstance(value, str)), "")
     what = " ".join(clean_text(first[:_MAX_CALL_CHARS]).split())
     return ToolCall(tool, f"May I use {tool}{f': {what}' if what else ''}?", tuple(list_at(given, "questions")))
-
-
-def _skip_reason(line: dict[str, Any]) -> str | None:
-    if line.get("isCompactSummary"):
-        return "compact summary"
-    if line.get("isMeta") and value_at(line, "origin", "kind") != "channel":
-        return "meta"
-    if not _is_from_person(line.get("origin")):
-        return "notification"
-    if line.get("isApiErrorMessage") or value_at(line, "message", "model") == "<synthetic>":
-        return "error message"
-    return None if isinstance(line.get("message"), dict) else "unknown type"
 
 
 def _is_from_person(origin: object) -> bool:

@@ -89,14 +89,22 @@ class ChatGpt(DocumentFormat):
         """Yield the text of a message; its other parts are counted."""
         if not isinstance(message, dict):
             return
-        role = value_at(message, "author", "role")
-        if reason := _skip_reason(message, role):
+        role, content = value_at(message, "author", "role"), message.get("content")
+        kind = content.get("content_type", "text") if isinstance(content, dict) else None
+        kind = kind if isinstance(kind, str) else ""
+        reasons = {
+            "system or tool": role not in ("user", "assistant"),
+            "hidden": any(value_at(message, "metadata", mark) for mark in _HIDDEN),
+            "thinking": kind in _THOUGHT_KINDS or message.get("channel") == "analysis",
+            "attachment": kind not in _TEXT_KINDS,
+            "tool call": message.get("recipient", "all") not in ("all", None),
+        }
+        if reason := next((reason for reason, holds in reasons.items() if holds), None):
             self.skipped[reason] += 1
             return
         texts: list[str] = []
-        content = message["content"]
-        parts = content.get("parts")
-        for part in parts if isinstance(parts, list) else [content.get("text")]:
+        parts = value_at(content, "parts")
+        for part in parts if isinstance(parts, list) else [value_at(content, "text")]:
             kind = part.get("content_type", "text") if isinstance(part, dict) else "text"
             text = part.get("text") if isinstance(part, dict) else part
             if isinstance(text, str) and isinstance(kind, str) and kind in _SPOKEN_KINDS:
@@ -105,20 +113,6 @@ class ChatGpt(DocumentFormat):
                 self.skipped["attachment"] += 1
         text = _CITATION.sub("", "\n\n".join(texts))
         yield from self.utter(str(role), text, parse_timestamp(message.get("create_time")))
-
-
-def _skip_reason(message: dict[str, Any], role: object) -> str | None:
-    content = message.get("content")
-    kind = content.get("content_type", "text") if isinstance(content, dict) else None
-    if role not in ("user", "assistant"):
-        return "system or tool"
-    if any(object_at(message, "metadata").get(mark) for mark in _HIDDEN):
-        return "hidden"
-    if (isinstance(kind, str) and kind in _THOUGHT_KINDS) or message.get("channel") == "analysis":
-        return "thinking"
-    if not isinstance(kind, str) or kind not in _TEXT_KINDS:
-        return "attachment"
-    return None if message.get("recipient", "all") in ("all", None) else "tool call"
 
 
 class ClaudeAi(DocumentFormat):
