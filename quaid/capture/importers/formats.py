@@ -43,9 +43,11 @@ class QuaidExport(ImportFormat):
             raise BadInputError(f"{source.name} is a folder. Give the file that quaid export wrote.")
         # Not by splitlines: U+2028 for one, which JSON allows, would end a line too.
         for number, line in enumerate(next(iter(source.files.values())).split(b"\n"), 1):
+            if not line.strip():
+                continue
             row = _parse(line.decode("utf-8", "replace"))
             if not isinstance(row, dict):
-                found.left_out["lines that are not JSON"] += bool(line.strip())
+                found.left_out["lines that are not JSON"] += 1
                 continue
             version = row.get("v")
             if version != EXPORT_VERSION:

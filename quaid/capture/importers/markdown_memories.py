@@ -166,8 +166,10 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
     is_turn = False
     for line in head.body.split("\n"):  # the turns of a session in a daily note are for `quaid extract`
         is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
-        found.left_out["lines of a conversation"] += is_turn
-        body += [] if is_turn else [line]
+        if is_turn:
+            found.left_out["lines of a conversation"] += 1
+        else:
+            body.append(line)
     day = _day_of(path)
     for statement in read_statements("\n".join(body), found.left_out):
         if _BOOKKEEPING.match(statement.line) and day:
