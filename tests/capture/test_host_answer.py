@@ -76,10 +76,10 @@ def test_a_question_holds_whole_turns_and_not_more_than_fit(vault: Vault, monkey
 
 
 @pytest.mark.parametrize(("answer", "problem"), [
-    ({}, "lacks"),
+    ({}, "'facts' is a required property"),
     ({"v": 1, "facts": "none"}, "must be array"),
     ({"v": 1, "facts": [{**ANSWER["facts"][0], "turns": ["t9"]}]}, "the turns are t1 to t4"),
-    ({"v": 1, "facts": [{"mood": "good"}]}, "lacks text"),
+    ({"v": 1, "facts": [{"mood": "good"}]}, "'text' is a required property"),
 ])  # fmt: skip
 def test_an_answer_that_does_not_fit_says_what_to_mend_and_changes_nothing(vault: Vault, answer, problem) -> None:
     with vault.memory() as memory:
