@@ -41,17 +41,12 @@ def tell_written(invocation: Invocation, written: WriteResult) -> None:
     )
     text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
     head = f"{styled(_OUTCOMES[written.outcome], 'green')}: {text}"
-    invocation.respond(titled(head, rows), **shape_of_written(written))
+    names = ("outcome", "id", "path", "text", "commit", "created", "left", "hint")
+    invocation.respond(titled(head, rows), **json_object(written, *names, redacted=Counter(written.redacted)))
     refusal = warn_left(invocation, written.left)
     warn_redacted(invocation, written.redacted)
     if written.hint and written.hint != refusal:
         invocation.notify(written.hint)
-
-
-def shape_of_written(written: WriteResult) -> dict[str, object]:
-    """`WriteResult` as JSON."""
-    names = ("outcome", "id", "path", "text", "commit", "created", "left", "hint")
-    return {**json_object(written, *names), "redacted": Counter(written.redacted)}
 
 
 def warn_left(invocation: Invocation, left: Sequence[str]) -> str:

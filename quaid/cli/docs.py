@@ -387,29 +387,25 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
 
 
 def _render_hit(hit: DocHit, freshness: Freshness | None, query: str) -> str:
-    """Return a passage with its place, and a warning when its document is stale."""
+    """Return a passage with its place, and a warning when its document is stale. Of a long one the line that has most
+    of the question's words is shown.
+    """
+    text = neutralise(hit.text)
+    if len(text) > MAX_SHOWN:
+        words = set(re.findall(r"\w{3,}", query.lower()))
+        rows = text.splitlines(keepends=True)
+        best = max(range(len(rows)), key=lambda number: sum(word in rows[number].lower() for word in words))
+        is_near = sum(map(len, rows[: best + 1])) <= MAX_SHOWN
+        rest = text if is_near else "…\n" + "".join(rows[max(0, best - LINES_BEFORE) :])
+        text = f"{rest[:MAX_SHOWN].rstrip()} …" if len(rest) > MAX_SHOWN else rest
     heading = neutralise(" > ".join(dict.fromkeys((hit.title, *hit.heading))))
     warning = _warning(freshness)
-    passage = _excerpt(neutralise(hit.text), query).splitlines()
     return ui.lines(
         f"{ui.styled(f'{hit.score:.2f}', 'cyan')}  {ui.styled(heading, 'bold')}",
         ui.styled(f"{ui.INDENT}{hit.doc}:{hit.first_line}-{hit.last_line}", "dim"),
         f"{ui.INDENT}{ui.styled(f'! {warning}', 'yellow')}" if warning else "",
-        "\n".join(f"{ui.INDENT}{line}".rstrip() for line in passage),
+        "\n".join(f"{ui.INDENT}{line}".rstrip() for line in text.splitlines()),
     )
-
-
-def _excerpt(text: str, query: str) -> str:
-    """At most `MAX_SHOWN` characters of a passage, with the line that has most of the question's words."""
-    if len(text) <= MAX_SHOWN:
-        return text
-    words = set(re.findall(r"\w{3,}", query.lower()))
-    rows = text.splitlines(keepends=True)
-    best = max(range(len(rows)), key=lambda number: sum(word in rows[number].lower() for word in words))
-    is_near = sum(map(len, rows[: best + 1])) <= MAX_SHOWN
-    rest = text if is_near else "".join(rows[max(0, best - LINES_BEFORE) :])
-    end = f"{rest[:MAX_SHOWN].rstrip()} …" if len(rest) > MAX_SHOWN else rest
-    return end if is_near else f"…\n{end}"
 
 
 def _render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> str:

@@ -14,7 +14,6 @@ from quaid.janitor import schedule
 from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Answer
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import Decision
 from quaid.model import Commit
 from quaid.shapes import json_object
 
@@ -155,28 +154,20 @@ def uninstall(invocation: Invocation, dry_run: _DryRun = False) -> None:
 
 
 def shape_of_report(report: RunReport) -> dict[str, object]:
-    """A run as JSON."""
+    """Return a run as JSON."""
+    names = ("task", "kind", "key", "subject", "why", "facts", "paths")
     return {
-        "run": report.run,
-        "dry_run": report.is_dry_run,
-        "commit": report.commit,
-        "notes": report.notes,
-        "took_s": round(report.took_s, 3),
-        "done": [shape_of_decision(decision) for decision in report.done],
-        "asked": [shape_of_decision(decision) for decision in report.asked],
-        "held_back": [{**shape_of_decision(decision), "reason": reason} for decision, reason in report.held_back],
+        **json_object(report, "run", "commit", "notes", dry_run=report.is_dry_run, took_s=round(report.took_s, 3)),
+        "done": [json_object(decision, *names) for decision in report.done],
+        "asked": [json_object(decision, *names) for decision in report.asked],
+        "held_back": [json_object(decision, *names, reason=reason) for decision, reason in report.held_back],
         **json_object(report, "answered", "vetoed", "overruled", "waiting", "failed", "lost", "stale"),
         "usage": json_object(report.usage, "calls", "tokens", "cost_usd"),
     }
 
 
-def shape_of_decision(decision: Decision) -> dict[str, object]:
-    """A decision as JSON."""
-    return json_object(decision, "task", "kind", "key", "subject", "why", "facts", "paths")
-
-
 def render_report(report: RunReport) -> str:
-    """A run for a person."""
+    """Return a run for a person."""
     verb = "Would do" if report.is_dry_run else "Done"
     head = f"{ui.styled(verb, 'green')}: {ui.count(len(report.done), 'decision')}" if report.done else "Nothing to do"
     major = [decision for decision in report.done if not decision.is_minor]
@@ -204,7 +195,7 @@ def render_report(report: RunReport) -> str:
 
 
 def render_commit(commit: Commit, diff: str) -> str:
-    """A commit with its diff, of whose headers only the new file's path is left."""
+    """Return a commit with its diff, of whose headers only the new file's path is left."""
     rows = [row for row in diff.splitlines() if not row.startswith(("diff --git", "index ", "--- ", "old mode"))]
     return ui.lines(
         f"{ui.styled(ui.short(commit.id), 'yellow')}  {ui.styled(commit.subject, 'bold')}",

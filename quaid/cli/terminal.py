@@ -265,10 +265,6 @@ class ProgressBar:
     ) -> None:
         self.remove()
 
-    @property
-    def is_drawn(self) -> bool:
-        return self._bar is not None
-
     def remove(self) -> None:
         """Remove the bar from the screen until the next update."""
         if self._bar is not None:

@@ -210,10 +210,10 @@ def find_gap(memory: Memory, key: str) -> Gap:
     Raises:
         BadInputError: the question is not among those that are listed.
     """
-    for gap in list_gaps(memory, MAX_GAPS)[0]:
-        if gap.key == key:
-            return gap
-    raise BadInputError("This question is not open any more: it was answered, or left out, meanwhile.")
+    gap = next((gap for gap in list_gaps(memory, MAX_GAPS)[0] if gap.key == key), None)
+    if gap is None:
+        raise BadInputError("This question is not open any more: it was answered, or left out, meanwhile.")
+    return gap
 
 
 def answer_gap(memory: Memory, gap: Gap, answer: str) -> tuple[WriteResult, bool | None]:

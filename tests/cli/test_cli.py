@@ -24,7 +24,7 @@ from quaid.cli import main as boundary
 from quaid.cli.app import COMMANDS
 from quaid.cli.demo import CONVERSATION
 from quaid.cli.invocation import Invocation, render_json
-from quaid.cli.terminal import ProgressBar, columns, count, safe_streams, seconds, size, styled
+from quaid.cli.terminal import ProgressBar, columns, count, drawn_bars, safe_streams, seconds, size, styled
 from quaid.errors import LockedError
 from quaid.model import Hit
 from quaid.place import state_folder
@@ -325,7 +325,7 @@ class TestTerminal:
         assert capsys.readouterr().err == ""
         with ProgressBar(shown=True, after_s=0) as bar:
             bar.update("Reading notes", 1, 2)
-            assert bar.is_drawn
+            assert drawn_bars == [bar]
 
 
 class TestBoundary:
