@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from quaid.docs import significance, sources
 from quaid.docs.catalogue import Doc
-from quaid.docs.freshness import Freshness, SourceCommit, SourceFinding, Status, first_commit_of
+from quaid.docs.freshness import ChangeKind, Freshness, SourceCommit, SourceFinding, Status, first_commit_of
 from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError, GitMissingError, QuaidError
@@ -44,6 +44,37 @@ _FORMAT = "5"
 """Part of the key of a stored check. With another number everything is checked again."""
 
 
+@dataclass(slots=True)
+class _DocCheck:
+    """One document during a check.
+
+    `home` is the repository of a document outside the vault. `stated` is the commit that was noted for the document,
+    `stated_at` its time if another repository has it. `base` is the commit at which the document was last true, `at`
+    its time. `merged` are changes of the document on branches that were merged after `base`.
+    """
+
+    doc: Doc
+    references: References
+    places: Sequence[SourcePlace]
+    home: SourceTree | None
+    stated: str | None
+    stated_at: float | None = None
+    base: str | None = None
+    at: float = 0.0
+    merged: Sequence[str] = ()
+    true_at: SourceCommit | None = None
+    updated: str | None = None
+    is_unreadable: bool = False
+    sources: list[str] = field(default_factory=list)
+    findings: list[tuple[SourceTree, SourceFinding, Sequence[Touch]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def list_first_touches(self) -> list[tuple[int, LoggedCommit, FileChange]]:
+        """Return the first changes of the sources, oldest first, each with the number of its finding."""
+        touches = [(n, *touch) for n, (_, _, changes) in enumerate(self.findings) for touch in changes]
+        return sorted(touches, key=lambda touch: touch[1].at)[:MAX_COMMITS_COMPARED]
+
+
 class StalenessCheck:
     """Checks the documents of one vault without a model, and stores the results."""
 
@@ -56,17 +87,17 @@ class StalenessCheck:
     def check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
         """Check each of `docs`. With `is_all` there are no others: stored results of others are deleted."""
         stored = self._read_stored()
-        keys = {doc.id: self._key(doc) for doc in docs}
+        keys = {doc.id: self._make_key(doc) for doc in docs}
         same = (stored[doc_id][1] for doc_id, key in keys.items() if doc_id in stored and stored[doc_id][0] == key)
         known = {found.doc: found for found in parse_rows(Freshness.parse, same)}
-        run = _CheckRun(self._root, self._trees, self._progress)
         todo = [doc for doc in docs if doc.id not in known]
-        fresh = {found.doc: found for found in run.check(todo)} if todo else {}
+        uncommitted: set[str] = set()
+        fresh = {found.doc: found for found in self._check_now(todo, uncommitted)} if todo else {}
         gone = stored.keys() - keys.keys() if is_all else frozenset()
         if fresh or gone:
             # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
             rows = {
-                doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(asdict(found)))
+                doc: ("" if doc in uncommitted else keys[doc], json.dumps(asdict(found)))
                 for doc, found in fresh.items()
             }
             with suppress(QuaidError):  # where nothing can be written, the next check reads everything again
@@ -98,13 +129,11 @@ class StalenessCheck:
                 edited.setdefault(tree, set()).add(tree.inside(path))
         if settled:
             self._checks.forget_edited(settled)
-        if not edited:
-            return found
-        marked = []
-        for doc, freshness in zip(docs, found, strict=True):
-            paths = {path for place in self._trees.places(doc) for path in edited.get(place.tree, ())}
-            marked.append(replace(freshness, edited=tuple(path for path in freshness.sources if path in paths)))
-        return marked
+        for place, doc in enumerate(docs if edited else ()):
+            paths = {path for where in self._trees.places(doc) for path in edited.get(where.tree, ())}
+            sources = tuple(path for path in found[place].sources if path in paths)
+            found[place] = replace(found[place], edited=sources)
+        return found
 
     def _read_stored(self) -> dict[str, tuple[str, str]]:
         """Return document -> (key, result); nothing if local.db cannot be opened, because a check must not need it."""
@@ -113,80 +142,27 @@ class StalenessCheck:
         except QuaidError:
             return {}
 
-    def _key(self, doc: Doc) -> str:
+    def _make_key(self, doc: Doc) -> str:
         """Hash all that a check of `doc` depends on: its file, its row in the registry and the HEADs."""
-        try:
+        state: object = None
+        with suppress(OSError):
             stat = doc.file.stat()
-            state: object = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-        except OSError:
-            state = None
+            state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
         roots = self._trees.roots(doc)
         evidence = (_FORMAT, significance.VERSION, state, doc.sources, doc.true_at, roots, self._trees.heads(doc))
         return hashlib.sha256(repr(evidence).encode("utf-8", "surrogateescape")).hexdigest()
 
+    # -- a check -------------------------------------------------------------------------------------------------
 
-@dataclass(slots=True)
-class _DocCheck:
-    """One document during a check.
-
-    `home` is the repository of a document outside the vault. `stated` is the commit that was noted for the document,
-    `stated_at` its time if another repository has it. `base` is the commit at which the document was last true, `at`
-    its time. `merged` are changes of the document on branches that were merged after `base`.
-    """
-
-    doc: Doc
-    references: References
-    places: Sequence[SourcePlace]
-    home: SourceTree | None
-    stated: str | None
-    stated_at: float | None = None
-    base: str | None = None
-    at: float = 0.0
-    merged: Sequence[str] = ()
-    true_at: SourceCommit | None = None
-    updated: str | None = None
-    is_unreadable: bool = False
-    sources: list[str] = field(default_factory=list)
-    findings: list[tuple[SourceTree, SourceFinding, Sequence[Touch]]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def find_base(self, tree: SourceTree) -> str | None:
-        """Return the commit of `tree` at which the document was last true."""
-        if tree is self.home:
-            return self.base
-        if tree.log.commits and tree.log.commits[-1].at > self.at:
-            tree.read_older()
-        stated = tree.log.find(self.stated) if self.stated else None
-        if stated is None and self.stated_at:
-            stated = tree.log.at(self.stated_at)
-        base = _newest(tree.log, stated, tree.log.at(self.at) if self.at else None)
-        if base is not None and self.true_at is None:
-            self.true_at = commit_of(tree.commit(base))
-        return base
-
-    def list_unknown(self, tree: SourceTree, base: str) -> Mapping[str, LoggedCommit]:
-        """Return the commits of `tree` that the document cannot know of, by id: those after its `base`."""
-        after = tree.after(base)
-        if tree is not self.home or not self.merged:
-            return after
-        known = [tree.after(commit) for commit in self.merged]
-        # What a merge made of changes that the document knew on both sides is not new to it.
-        ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
-        return {id_: commit for id_, commit in ours.items() if all(id_ in others for others in known)}
-
-
-class _CheckRun:
-    """One check of some documents. `uncommitted` are the ids of documents of the vault that await a commit."""
-
-    def __init__(self, root: Path, trees: SourceTrees, progress: Progress | None) -> None:
-        self._root = root
-        self._trees = trees
-        self._progress = progress
-        self._verdicts: dict[Pair, tuple[bool, str]] = {}
-        self.uncommitted: set[str] = set()
-
-    def check(self, docs: Sequence[Doc]) -> list[Freshness]:
-        checked = [self._open(doc) for doc in docs]
+    def _check_now(self, docs: Sequence[Doc], uncommitted: set[str]) -> list[Freshness]:
+        """Check `docs`, and add to `uncommitted` the ids of those in the vault that await a commit."""
+        checked = []
+        for doc in docs:
+            text = (files.read_note(doc.folder, doc.rel_path, _MAX_DOC_BYTES) or b"").decode("utf-8", "replace")
+            home = self._trees.open(doc.file.parent) if not doc.is_in_vault else None
+            references = sources.sources_of(doc.rel_path, text, doc.sources)
+            stated = sources.true_at_of(text) or doc.true_at
+            checked.append(_DocCheck(doc, references, self._trees.places(doc), home, stated))
         for tree in dict.fromkeys(each.home for each in checked if each.home is not None):
             here = [each for each in checked if each.home is tree]
             try:
@@ -195,7 +171,7 @@ class _CheckRun:
                 for each in here:
                     each.problems.append(str(error))
         if in_vault := [each for each in checked if each.doc.is_in_vault]:
-            self._find_times(in_vault)
+            uncommitted |= self._find_times(in_vault)
         for number, each in enumerate(checked):
             self._report("Reading histories", number, len(checked))
             try:
@@ -206,25 +182,20 @@ class _CheckRun:
                     each.true_at = None
                 each.problems.append(str(error))
         self._report("Reading histories", len(checked), len(checked))
-        self._compare((tree, _pair(finding)) for each in checked for tree, finding, _ in each.findings)
-        commits = [list(self._list_first_commits(each)) for each in checked]
-        self._compare((tree, pair) for its in commits for tree, _, pair in its if pair is not None)
-        return [self._conclude(each, its) for each, its in zip(checked, commits, strict=True)]
+        verdicts = self._compare(checked)
+        return [_conclude(each, verdicts) for each in checked]
 
     def _report(self, task: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(task, done, total)
 
-    def _open(self, doc: Doc) -> _DocCheck:
-        text = (files.read_note(doc.folder, doc.rel_path, _MAX_DOC_BYTES) or b"").decode("utf-8", "replace")
-        home = self._trees.open(doc.file.parent) if not doc.is_in_vault else None
-        references = sources.sources_of(doc.rel_path, text, doc.sources)
-        return _DocCheck(doc, references, self._trees.places(doc), home, sources.true_at_of(text) or doc.true_at)
-
-    def _find_times(self, checked: Sequence[_DocCheck]) -> None:
-        """Set when each document of the vault was last changed: its sources have another history."""
+    def _find_times(self, checked: Sequence[_DocCheck]) -> set[str]:
+        """Set when each document of the vault was last changed: its sources have another history. Return the ids of
+        those that await a commit.
+        """
         repository = open_repository(self._root)
         commits: Sequence[str | None] = [None] * len(checked)
+        uncommitted = set()
         if repository is not None:
             tree = SourceTree(repository)
             paths = [tree.inside(each.doc.file) for each in checked]
@@ -233,7 +204,7 @@ class _CheckRun:
             for each, path in zip(checked, paths, strict=True):
                 data = files.read_note(each.doc.folder, each.doc.rel_path) if each.references.written else None
                 if data is not None and not repository.holds(path, data):
-                    self.uncommitted.add(each.doc.id)
+                    uncommitted.add(each.doc.id)
         for each, commit in zip(checked, commits, strict=True):
             if commit:
                 each.at = tree.commit(commit).at
@@ -241,16 +212,20 @@ class _CheckRun:
                 with suppress(OSError):
                     each.at = each.doc.file.stat().st_mtime
             each.updated = notes.render_time(datetime.fromtimestamp(each.at, UTC))
-
-    # -- what changed --------------------------------------------------------------------------------------------
+        return uncommitted
 
     def _find_changes(self, checked: _DocCheck) -> None:
         """Find the changes of the sources of one document since it was true."""
         unclear: dict[str, int] = {}
         known: list[str] = []
         places = checked.places if checked.references.written else ()
-        if checked.home is None and checked.stated and places:
-            _find_stated_time(checked, [place.tree for place in places])
+        if checked.home is None and checked.stated and places:  # one of the repositories has the noted commit
+            trees = [place.tree for place in places]
+            found = ((tree, tree.find(checked.stated)) for tree in trees)
+            checked.stated_at = next((float(tree.commit(commit).at) for tree, commit in found if commit), None)
+            if checked.stated_at is None:
+                names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
+                checked.problems.append(f"{checked.stated[:12]} is not a commit that {names} knows")
         for place in self._trees.with_submodules(places):
             references = place.visible(checked.references)
             if not references.written:
@@ -268,75 +243,65 @@ class _CheckRun:
                 problem = f"means {count} files; write more of its path" if count else "is not a file there"
                 checked.problems.append(f"its source {reference} {problem}")
 
-    # -- what matters --------------------------------------------------------------------------------------------
-
-    def _compare(self, wanted: Iterable[tuple[SourceTree, Pair]]) -> None:
-        """Compare the pairs of blobs that were not compared yet."""
-        new = {pair: tree for tree, pair in wanted if pair not in self._verdicts}
+    def _compare(self, checked: Sequence[_DocCheck]) -> dict[Pair, tuple[bool, str]]:
+        """Return for each pair of blobs whether the change is trivial, and why."""
+        wanted: dict[Pair, SourceTree] = {}
+        for each in checked:
+            wanted |= {_pair(finding): tree for tree, finding, _ in each.findings}
+            wanted |= {_pair(touch): each.findings[number][0] for number, _, touch in each.list_first_touches()}
         blobs: dict[str, bytes] = {}
-        for tree in dict.fromkeys(new.values()):
-            ids = [blob for pair, its in new.items() if its is tree for blob in pair[1:] if blob]
+        for tree in dict.fromkeys(wanted.values()):
+            ids = [blob for pair, its in wanted.items() if its is tree for blob in pair[1:] if blob]
             blobs |= tree.repository.git.read_blobs(ids)
-        for number, (name, before, after) in enumerate(new):
-            self._report("Comparing sources", number, len(new))
+        verdicts = {}
+        for number, (name, before, after) in enumerate(wanted):
+            self._report("Comparing sources", number, len(wanted))
             verdict = False, "not fetched"
             if all(blob in blobs for blob in (before, after) if blob):
                 verdict = significance.compare(name, blobs.get(before or ""), blobs.get(after or ""))
-            self._verdicts[name, before, after] = verdict
-        self._report("Comparing sources", len(new), len(new))
+            verdicts[name, before, after] = verdict
+        self._report("Comparing sources", len(wanted), len(wanted))
+        return verdicts
 
-    def _judge(self, finding: SourceFinding) -> SourceFinding:
+
+def _pair(change: SourceFinding | FileChange) -> Pair:
+    return posixpath.basename(change.path), change.before, change.after
+
+
+def _conclude(checked: _DocCheck, verdicts: Mapping[Pair, tuple[bool, str]]) -> Freshness:
+    findings = []
+    for _, finding, _ in checked.findings:
+        is_trivial, why = verdicts[_pair(finding)]
         if finding.kind == "renamed" and finding.old_path:
-            return replace(finding, is_trivial=False, why=f"renamed from {finding.old_path}")
-        is_trivial, why = self._verdicts[_pair(finding)]
-        return replace(finding, is_trivial=is_trivial, why=why)
-
-    def _list_first_commits(self, checked: _DocCheck) -> Iterator[tuple[SourceTree, str, Pair | None]]:
-        """Yield the oldest commits that touched what matters, oldest first, each with the blobs that it replaced; None
-        if it renamed the source.
-        """
-        touches = [
-            (tree, finding, commit, touch)
-            for tree, finding, changes in checked.findings
-            if not self._judge(finding).is_trivial
-            for commit, touch in changes
-        ]
-        touches.sort(key=lambda one: one[2].at)
-        for tree, finding, commit, touch in touches[:MAX_COMMITS_COMPARED]:
-            is_rename = touch.old_path and finding.kind == "renamed"
-            yield tree, commit.id, None if is_rename else (posixpath.basename(touch.path), touch.before, touch.after)
-
-    def _conclude(self, checked: _DocCheck, commits: Sequence[tuple[SourceTree, str, Pair | None]]) -> Freshness:
-        findings = tuple(self._judge(finding) for _, finding, _ in checked.findings)
-        references = checked.references
-        status: Status = "stale"
-        if not checked.sources and not findings:
-            is_lost = checked.is_unreadable or (references.is_stated and not checked.places)
-            status = "no history" if is_lost and references.written else "no sources"
-        elif checked.true_at is None:
-            status = "no history"
-        elif all(finding.is_trivial for finding in findings):
-            status = "fresh"
-        # The first commit that by itself changed what matters; else the first that changed anything.
-        alone = (commit for _, commit, pair in commits if pair is None or not self._verdicts[pair][0])
-        oldest = first_commit_of(findings)
-        since = next(alone, oldest.id if oldest is not None else None)
-        touched = (commit for finding in findings for commit in finding.commits)
-        return Freshness(
-            doc=checked.doc.id,
-            status=status,
-            true_at=checked.true_at,
-            since=next((commit for commit in touched if commit.id == since), None),
-            origin=references.origin,
-            sources=tuple(checked.sources),
-            findings=findings,
-            updated=checked.updated,
-            problems=tuple(dict.fromkeys(checked.problems)),
-        )
-
-
-def _pair(finding: SourceFinding) -> Pair:
-    return posixpath.basename(finding.path), finding.before, finding.after
+            is_trivial, why = False, f"renamed from {finding.old_path}"
+        findings.append(replace(finding, is_trivial=is_trivial, why=why))
+    references = checked.references
+    status: Status = "stale"
+    if not checked.sources and not findings:
+        is_lost = checked.is_unreadable or (references.is_stated and not checked.places)
+        status = "no history" if is_lost and references.written else "no sources"
+    elif checked.true_at is None:
+        status = "no history"
+    elif all(finding.is_trivial for finding in findings):
+        status = "fresh"
+    # The first commit that alone changed what matters; else the first that changed anything.
+    since = first_commit_of(findings)
+    for number, commit, touch in checked.list_first_touches():
+        is_rename = touch.old_path and findings[number].kind == "renamed"
+        if not findings[number].is_trivial and (is_rename or not verdicts[_pair(touch)][0]):
+            since = commit_of(commit)
+            break
+    return Freshness(
+        doc=checked.doc.id,
+        status=status,
+        true_at=checked.true_at,
+        since=since,
+        origin=references.origin,
+        sources=tuple(checked.sources),
+        findings=tuple(findings),
+        updated=checked.updated,
+        problems=tuple(dict.fromkeys(checked.problems)),
+    )
 
 
 # -- when a document was last true -----------------------------------------------------------------------------------
@@ -394,7 +359,15 @@ def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str
             if texts[0] is not None and significance.compare(path, *texts)[0]:
                 left[path] = left[path][1:]
                 pending.add(path)
-    return [(_as_true_as(tree, left[path]), changes[path]) for path in paths]
+    found = []
+    for path in paths:
+        # A document that was restored to an earlier version is as true as that version was.
+        newest = left[path][0] if left[path] else None
+        same = [past.id for past, its in left[path][1:] if newest and its.after == newest[1].after]
+        on_branches = tree.after(newest[0].id) if newest and same and log.has_merges else {}
+        restored = next((past for past in reversed(same) if past not in on_branches), None)
+        found.append((restored or (newest[0].id if newest else None), changes[path]))
+    return found
 
 
 def _list_changes(tree: SourceTree, path: str) -> list[Touch]:
@@ -407,29 +380,6 @@ def _list_changes(tree: SourceTree, path: str) -> list[Touch]:
     # The document is exactly what one branch made of it: it contains nothing of the other branches.
     discarded = tree.after(made.id)
     return [(commit, touch) for commit, touch in changes if touch.after == now or commit.id not in discarded]
-
-
-def _as_true_as(tree: SourceTree, changes: Sequence[Touch]) -> str | None:
-    """Return the commit that the newest change makes a document as true as. A document that was restored to an earlier
-    version is as true as that version was.
-    """
-    if not changes:
-        return None
-    commit, touch = changes[0]
-    same = [past.id for past, its in changes[1:] if its.after == touch.after]
-    on_branches = tree.after(commit.id) if same and tree.log.has_merges else {}
-    return next((past for past in reversed(same) if past not in on_branches), commit.id)
-
-
-def _find_stated_time(checked: _DocCheck, trees: Sequence[SourceTree]) -> None:
-    """Set the time of the commit that was noted for a document of the vault: one of `trees` has it."""
-    for tree in trees:
-        commit = tree.find(checked.stated or "")
-        if commit is not None:
-            checked.stated_at = float(tree.commit(commit).at)
-            return
-    names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
-    checked.problems.append(f"{str(checked.stated)[:12]} is not a commit that {names} knows")
 
 
 # -- files in a log --------------------------------------------------------------------------------------------------
@@ -471,16 +421,34 @@ def _newest(log: Log, *commits: str | None) -> str | None:
     return min((commit for commit in commits if commit in log.places), key=lambda c: log.places[c or ""], default=None)
 
 
+def _find_base(tree: SourceTree, checked: _DocCheck) -> str | None:
+    """Return the commit of another repository than the document's at which the document was last true."""
+    if tree.log.commits and tree.log.commits[-1].at > checked.at:
+        tree.read_older()
+    stated = tree.log.find(checked.stated) if checked.stated else None
+    if stated is None and checked.stated_at:
+        stated = tree.log.at(checked.stated_at)
+    base = _newest(tree.log, stated, tree.log.at(checked.at) if checked.at else None)
+    if base is not None and checked.true_at is None:
+        checked.true_at = commit_of(tree.commit(base))
+    return base
+
+
 def _find_changes_in(tree: SourceTree, checked: _DocCheck, paths: Sequence[str]) -> list[str]:
     """Add the changes of the sources `paths`; return those that exist, or existed when the document was true."""
     if not paths:
         return []
-    base = checked.find_base(tree)
+    base = checked.base if tree is checked.home else _find_base(tree, checked)
     there = tree.repository.files
     checked.sources += [path for path in paths if path in there]
     if base is None:
         return [path for path in paths if path in there]
-    after = checked.list_unknown(tree, base)
+    after = tree.after(base)
+    if tree is checked.home and checked.merged:
+        known = [tree.after(commit) for commit in checked.merged]
+        # What a merge made of changes that the document knew on both sides is not new to it.
+        ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
+        after = {id_: commit for id_, commit in ours.items() if all(id_ in others for others in known)}
     traces = {path: _trace(tree.log, after, path, there) for path in paths if path in tree.log.touching}
     traces = {path: traced for path, traced in traces.items() if traced[2]}
     before = tree.repository.blobs_at([(base, then) for then, _, _ in traces.values()]) if traces else []
@@ -492,15 +460,11 @@ def _find_changes_in(tree: SourceTree, checked: _DocCheck, paths: Sequence[str])
         if (tree, now or then) in seen or (blob == there.get(now or "") and not has_old_name):
             continue
         seen.add((tree, now or then))
+        kind: ChangeKind = "deleted" if now is None else "added" if blob is None else "modified"
+        kind = "renamed" if kind == "modified" and has_old_name else kind
+        old_path = then if now and blob is not None and then != now else None
         commits = tuple(commit_of(commit) for commit, _ in changes)
-        finding = SourceFinding(str(tree.top), now or then, None, "modified", blob, there.get(now or ""), commits)
-        if now is None:
-            finding = replace(finding, kind="deleted")
-        elif blob is None:
-            finding = replace(finding, kind="added")
-        else:
-            old_path = then if then != now else None
-            finding = replace(finding, kind="renamed" if has_old_name else "modified", old_path=old_path)
+        finding = SourceFinding(str(tree.top), now or then, old_path, kind, blob, there.get(now or ""), commits)
         checked.findings.append((tree, finding, changes))
     return [path for path in paths if path in there or path in traces]
 
