@@ -79,7 +79,10 @@ class ProjectDiscovery:
 
 
 class Documentation:
-    """The projects of one vault and their documents."""
+    """The projects of one vault and their documents.
+
+    All raise BadInputError for the name of a `project`, or a `reference` to a document, that fits none or several.
+    """
 
     def __init__(self, vault: OpenVault, answers: Answers) -> None:
         self._vault = vault
@@ -107,11 +110,7 @@ class Documentation:
         return [project for project in registry.read_projects(self._root) if project.state in states]
 
     def project(self, name: str) -> Project:
-        """Return one project, whatever its state.
-
-        Raises:
-            BadInputError: no project has that name.
-        """
+        """Return one project, whatever its state."""
         known = registry.read_projects(self._root)
         for project in known:
             if name in (project.name, project.label):
@@ -123,11 +122,7 @@ class Documentation:
         return self.registrar.create(new, allow_roots=allow_roots)
 
     def allow(self, name: str) -> tuple[SourceRoot, ...]:
-        """Allow the source roots of a project to be read on this machine, and return all of them.
-
-        Raises:
-            BadInputError: there is no such project.
-        """
+        """Allow the source roots of a project to be read on this machine, and return all of them."""
         project = self.project(name)
         allow([root.folder for root in check_roots(self._root, project.source_roots) if root.can_be_allowed])
         return check_roots(self._root, project.source_roots)
@@ -145,13 +140,10 @@ class Documentation:
         project, rel_path = found
         repository = open_repository(path.parent)
         inside = repository.inside(path) if repository is not None else rel_path
-        about = [
-            freshness.doc
-            for freshness in self._check().stored()
-            if project.owns(freshness.doc) and inside in freshness.sources
-        ]
+        known = self._check().stored()
+        about = {one.doc for one in known if project.owns(one.doc) and inside in one.sources}
         shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
-        return FileOwner(project, rel_path, tuple(sorted(shown.intersection(about))))
+        return FileOwner(project, rel_path, tuple(sorted(shown & about)))
 
     def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
         """Find new projects in the vault and below `folder`, and new documents.
@@ -176,20 +168,17 @@ class Documentation:
     def catalogue(self, project: str | None = None) -> Catalogue:
         """Return the documents of all active projects, or of one, without the private ones of other owners."""
         found = list_docs(self._root, [self.project(project)] if project else self.projects())
-        hidden = set()
+        shown = []
         for doc in found.docs:
+            data = b""
             with suppress(OSError):
                 data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
-                if not is_visible(*read_ownership(doc.rel_path, data), self._vault.owners):
-                    hidden.add(doc)
-        return replace(found, docs=tuple(doc for doc in found.docs if doc not in hidden))
+            if is_visible(*read_ownership(doc.rel_path, data), self._vault.owners):
+                shown.append(doc)
+        return replace(found, docs=tuple(shown))
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
-        """Return the document with this id, path, file name or title.
-
-        Raises:
-            BadInputError: there is none, or there are several.
-        """
+        """Return the document with this id, path, file name or title."""
         return find_doc(self.catalogue(project).docs, reference)
 
     def read(self, reference: str, project: str | None = None) -> tuple[Doc, str, tuple[str, ...]]:
@@ -214,11 +203,7 @@ class Documentation:
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
     ) -> tuple[DocSearchResult, dict[str, Freshness]]:
-        """Return the passages of one project or all that answer `query`, and the freshness of their documents by id.
-
-        Raises:
-            BadInputError: there is no such project.
-        """
+        """Return the passages of one project or all that answer `query`, and the freshness of their documents by id."""
         projects = frozenset({self.project(project).name} if project else ())
         docs = {doc.id: doc for doc in list_docs(self._root, self.projects()).docs}
         found = self._search.search(
@@ -268,9 +253,6 @@ class Documentation:
     ) -> list[tuple[Doc, Freshness]]:
         """Check all documents or the named ones; the name of a project means all of its own. `catalogue` is that of
         `project`, if it was listed already.
-
-        Raises:
-            BadInputError: as `doc`.
         """
         known = (catalogue or self.catalogue(project)).docs
         docs = find_docs(known, references, project) if references else known
@@ -378,11 +360,7 @@ class Documentation:
         return [(doc, freshness) for doc, freshness in found if freshness.edited or doc.file.resolve() in real]
 
     def history(self, reference: str, project: str | None = None, limit: int = 20) -> tuple[Doc, list[SourceCommit]]:
-        """Return the commits that changed a document, newest first.
-
-        Raises:
-            BadInputError: as `doc`.
-        """
+        """Return the commits that changed a document, newest first."""
         doc = self.doc(reference, project)
         found = open_repository(doc.file.parent)
         if found is None:

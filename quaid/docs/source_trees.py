@@ -62,12 +62,8 @@ class SourceTree:
 
     def is_changed(self, path: Path) -> bool:
         """Return whether a file differs from HEAD."""
-        data = files.read_note(path.parent, path.name)
-        (blob,) = self.repository.blobs_at([(self.repository.head or "HEAD", self.inside(path))])
-        committed = self.repository.git.read_blobs([blob]).get(blob) if blob else None
-        if data is None or committed is None:
-            return data is not committed
-        return committed not in (data, data.replace(b"\r\n", b"\n"))
+        data, inside = files.read_note(path.parent, path.name), self.inside(path)
+        return inside in self.repository.files if data is None else not self.repository.holds(inside, data)
 
     def inside(self, path: Path) -> str:
         """Return the path of a folder or file in this repository."""
@@ -136,8 +132,7 @@ class SourceTrees:
         """Return the repositories that a document may refer to."""
         found = []
         for root in self.roots(doc):
-            tree = self.open(root)
-            if tree is not None:
+            if (tree := self.open(root)) is not None:
                 base = tree.inside(root)
                 folder = base if doc.is_in_vault else posixpath.dirname(tree.inside(doc.file))
                 found.append(SourcePlace(tree, folder, base))
@@ -194,7 +189,4 @@ class SourceTrees:
             if tree is not None:
                 pairs = [(finding.before, finding.after) for finding in findings if finding.top == top]
                 blobs |= tree.repository.git.read_blobs([blob for pair in pairs for blob in pair if blob])
-        return [
-            SourceChange(finding, blobs.get(finding.before or ""), blobs.get(finding.after or ""))
-            for finding in findings
-        ]
+        return [SourceChange(each, blobs.get(each.before or ""), blobs.get(each.after or "")) for each in findings]
