@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 from quaid.model import Kind
 from quaid.vault import episodes, frontmatter, markdown
@@ -15,89 +15,76 @@ MAX_QUOTED = 120
 """Characters of a value that are quoted."""
 _OWN = "\0"
 """The subject of an entity's own edges, which must not change with its name."""
-
-
-class _Difference(NamedTuple):
-    """`what` is a key of the head, or one of the things a body is made of."""
-
-    what: str
-    before: str | None
-    after: str | None
-
-    @property
-    def outcome(self) -> tuple[str, str | None, str | None]:
-        return self.what, self.after, self.before if self.after is None else None
-
-
 _STATEMENT, _EDGE, _LINE, _TURN = "\0statement", "\0edge", "\0line", "\0turn "
+Difference = tuple[str, str | None, str | None]
+"""A key of the head, or one of the four parts of a body, before and after."""
 
 
 def describe(kind: Kind, befores: Sequence[bytes | None], after: bytes | None, turn: int | None = None) -> list[str]:
-    """Sentences like `confidence 0.9 → 0.95`, none when nothing that is read has changed.
+    """Return sentences like `confidence 0.9 → 0.95`, none if nothing that is read has changed.
 
     Args:
-        kind: what kind of note it is.
+        kind: the kind of the note.
         befores: the version before; for a merge one of each side, and only what is in none of them is reported.
-        after: the version after. A version that does not exist says nothing.
-        turn: look at this turn of an episode only.
+        after: the version after. A version that does not exist states nothing.
+        turn: report only this turn of an episode.
     """
-    sides = [_compare(kind, before, after, turn) for before in befores]
-    others = [{difference.outcome for difference in side} for side in sides[1:]]
-    return list(_in_words(found for found in sides[0] if all(found.outcome in other for other in others)))
+    sides: list[list[Difference]] = []
+    for before in befores:
+        old, new = _take_apart(kind, before), _take_apart(kind, after)
+        keys = [key for key in dict.fromkeys([*old, *new]) if turn is None or key[0] == f"{_TURN}{turn}"]
+        sides.append([(key[0], old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)])
+    outcomes = [{_outcome(difference) for difference in side} for side in sides]
+    common = [found for found in sides[0] if all(_outcome(found) in other for other in outcomes)]
+    sentences = []
+    added_turns: list[int] = []
+    lines: dict[str, list[str]] = {"added": [], "removed": []}
+    for what, old_text, new_text in common:
+        if what == _LINE:
+            lines["removed" if new_text is None else "added"].append(old_text or new_text or "")
+        elif what.startswith(_TURN) and old_text is None:
+            added_turns.append(int(what.removeprefix(_TURN)))
+        else:
+            sentences.append(_describe_one(what, old_text, new_text))
+    for _, run in groupby(enumerate(sorted(added_turns)), key=lambda pair: pair[1] - pair[0]):
+        turns = [number for _, number in run]
+        first, last = turns[0], turns[-1]
+        sentences.append(f"turn {first} added" if first == last else f"turns {first} to {last} added")
+    for how, found in lines.items():
+        if found:
+            sentences.append(f"{len(found)} {'line' if len(found) == 1 else 'lines'} {how}: {_quoted(found[0])}")
+    return sentences
 
 
-def _compare(kind: Kind, before: bytes | None, after: bytes | None, turn: int | None) -> list[_Difference]:
-    old, new = _take_apart(kind, before), _take_apart(kind, after)
-    if turn is not None:
-        wanted = f"{_TURN}{turn}"
-        old, new = ({key: value for key, value in side.items() if key[0] == wanted} for side in (old, new))
-    keys = dict.fromkeys([*old, *new])
-    return [_Difference(key[0], old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)]
+def _outcome(difference: Difference) -> Difference:
+    what, before, after = difference
+    return what, after, before if after is None else None
 
 
-@lru_cache(maxsize=8)  # what one commit left is what the next one found
+@lru_cache(maxsize=8)  # the version after one commit is the version before the next one
 def _take_apart(kind: Kind, data: bytes | None) -> dict[tuple[str, str], str]:
     """Return the pieces of a version: (what it is, which of several) -> words."""
     if data is None:
         return {}
     head = frontmatter.parse(data.decode("utf-8", "replace").replace("\r\n", "\n"))
-    pieces = {(key, ""): _spoken(value) for key, value in head.fields.items()}
+    pieces = {(key, ""): _in_words(value) for key, value in head.fields.items()}
     if kind is Kind.EPISODE:
         turns = episodes.parse_turns(head.body)
         return pieces | {(f"{_TURN}{turn.number}", ""): turn.text for turn in turns if turn.number is not None}
     if kind in {Kind.FACT, Kind.ENTITY}:
-        return pieces | dict(_statement(head.body, kind))
+        if text := _in_words(markdown.plain(markdown.without_edges(head.body))):
+            pieces[_STATEMENT, ""] = text
+        for edge in markdown.edges(head.body, _OWN if kind is Kind.ENTITY else None):
+            words = " ".join(part for part in (edge.subject, edge.relation, edge.object) if part != _OWN)
+            pieces[_EDGE, words] = words
+        return pieces
     lines = Counter(line.strip() for line in head.body.splitlines() if line.strip())
     return pieces | {(_LINE, f"{line}\0{i}"): line for line, times in lines.items() for i in range(times)}
 
 
-def _statement(body: str, kind: Kind) -> Iterator[tuple[tuple[str, str], str]]:
-    if text := " ".join(markdown.plain(markdown.without_edges(body)).split()):
-        yield (_STATEMENT, ""), text
-    for edge in markdown.edges(body, _OWN if kind is Kind.ENTITY else None):
-        spoken = " ".join(part for part in (edge.subject, edge.relation, edge.object) if part != _OWN)
-        yield (_EDGE, spoken), spoken
-
-
-def _in_words(differences: Iterable[_Difference]) -> Iterator[str]:
-    added_turns: list[int] = []
-    lines: dict[str, list[str]] = {"added": [], "removed": []}
-    for what, before, after in differences:
-        if what == _LINE:
-            lines["removed" if after is None else "added"].append(before or after or "")
-        elif what.startswith(_TURN) and before is None:
-            added_turns.append(int(what.removeprefix(_TURN)))
-        else:
-            yield _sentence(what, before, after)
-    for first, last in _runs(sorted(added_turns)):
-        yield f"turn {first} added" if first == last else f"turns {first} to {last} added"
-    for how, found in lines.items():
-        if found:
-            yield f"{len(found)} {'line' if len(found) == 1 else 'lines'} {how}: {_quoted(found[0])}"
-
-
-def _sentence(what: str, before: str | None, after: str | None) -> str:
+def _describe_one(what: str, before: str | None, after: str | None) -> str:
     how = "removed" if after is None else "added"
+    is_reworded = before is not None and after is not None
     if what == _EDGE:
         return f"edge {how}: {before or after}"
     if what.startswith(_TURN):
@@ -107,25 +94,17 @@ def _sentence(what: str, before: str | None, after: str | None) -> str:
             changed = "removed" if after is None else "restored" if after else "forgotten"
         return f"turn {what.removeprefix(_TURN)} {changed}"
     if what == _STATEMENT:
-        is_reworded = before is not None and after is not None
         return f"{_quoted(before or '')} → {_quoted(after or '')}" if is_reworded else f"statement {how}"
-    if before is None:
-        return f"{what} set to {_short(after or '')}"
-    return f"{what} removed, was {_short(before)}" if after is None else f"{what} {_short(before)} → {_short(after)}"
+    if is_reworded:
+        return f"{what} {_short(before or '')} → {_short(after or '')}"
+    return f"{what} removed, was {_short(before or '')}" if after is None else f"{what} set to {_short(after)}"
 
 
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(first, last) of each stretch of consecutive numbers."""
-    starts = [number for place, number in enumerate(numbers) if not place or numbers[place - 1] != number - 1]
-    ends = [before for before, number in pairwise(numbers) if number != before + 1] + list(numbers[-1:])
-    return zip(starts, ends, strict=True)
-
-
-def _spoken(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_spoken, value))
+        return ", ".join(map(_in_words, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_spoken(part)}" for key, part in value.items())
+        return ", ".join(f"{key} {_in_words(part)}" for key, part in value.items())
     return " ".join(str(value).split())
 
 
