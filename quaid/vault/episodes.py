@@ -18,7 +18,8 @@ shows neither. Lines that were escaped already get one more, so that reading tak
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -69,16 +70,28 @@ class _Block:
 
 
 def render_turns(turns: Sequence[Turn], first: int, started: datetime | None) -> str:
-    """The blocks of `turns`, numbered from `first`, ending in a newline; empty for no turns.
+    """Return the blocks of `turns`, numbered from `first`, ending in a newline; empty for no turns.
 
     A turn of the day of `started` shows HH:MM, another the date too, one without a time nothing. Times are UTC.
     """
-    blocks = [_render_turn(turn, number, started) for number, turn in enumerate(turns, first)]
+    blocks = []
+    for number, turn in enumerate(turns, first):
+        speaker = " ".join(turn.speaker.split()) or ("Assistant" if turn.role == "assistant" else "User")
+        header = "**" + re.sub(r"[\\*]", r"\\\g<0>", speaker) + "**"
+        if turn.at:
+            date, clock = _in_utc(turn.at).isoformat(sep=" ", timespec="minutes")[:16].split(" ")
+            is_same_day = started is not None and _in_utc(started).date().isoformat() == date
+            header += f" ({clock if is_same_day else f'{date} {clock}'})"
+        text = _escape(turn.text)
+        last_paragraph = text.rpartition("\n\n")[2].split("\n")
+        before = "\n\n" if _STRUCTURE.match(text) else " "
+        after = "\n\n" if any(_STRUCTURE.match(line) for line in last_paragraph) else " "
+        blocks.append(f"{header}:{before}{text}{after}^t{number}" if text else f"{header}: ^t{number}")
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
 def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]:
-    """The turns of `body` in order, as a person may have edited them. Never raises.
+    """Return the turns of `body` in order, as a person may have edited them. Never raises.
 
     Args:
         body: an episode note without its frontmatter, with any newlines.
@@ -86,11 +99,27 @@ def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]
 
     A turn that lost its id belongs to the next one: both have that number. Numbers may repeat.
     """
-    return [_to_turn(block, body, started) for block in _find_blocks(body)]
+    turns = []
+    for block in _find_blocks(body):
+        raw = body[block.text_start : block.text_end].replace("\r\n", "\n")
+        text = "" if raw == FORGOTTEN else _escape(raw, is_reading=True)
+        header = block.header
+        speaker = re.sub(r"\\(.)", r"\1", header["speaker"]) if header else ""
+        speaker = " ".join(_LINK.sub(lambda link: link["shown"], speaker).split())
+        said_at = None
+        if header and header["time"]:
+            date, _, clock = header["time"].strip().rpartition(" ")
+            if not date and started is not None:
+                date = _in_utc(started).date().isoformat()
+            with suppress(ValueError):
+                moment = datetime.fromisoformat(f"{date}T{clock}")
+                said_at = moment.isoformat(timespec="seconds") + "Z" if moment.tzinfo is None else None
+        turns.append(EpisodeTurn(block.number, speaker, text, said_at, block.start, block.end))
+    return turns
 
 
 def says_turn(body: str, number: int) -> bool:
-    """Whether a turn has this number and says something."""
+    """Return whether a turn has this number and a text."""
     return any(turn.number == number and turn.text for turn in parse_turns(body))
 
 
@@ -121,42 +150,16 @@ def restore_turn(body: str, before: str, number: int) -> str:
     return body
 
 
-def _render_turn(turn: Turn, number: int, started: datetime | None) -> str:
-    speaker = " ".join(turn.speaker.split()) or ("Assistant" if turn.role == "assistant" else "User")
-    time = _render_time(turn.at, started) if turn.at else ""
-    header = "**" + re.sub(r"[\\*]", r"\\\g<0>", speaker) + "**" + (f" ({time})" if time else "") + ":"
-    if not turn.text:
-        return f"{header} ^t{number}"
-    text = _change_slashes(turn.text, lambda slashes: slashes + "\\")
-    last_paragraph = text.rpartition("\n\n")[2].split("\n")
-    before = "\n\n" if _STRUCTURE.match(text) else " "
-    after = "\n\n" if any(_STRUCTURE.match(line) for line in last_paragraph) else " "
-    return f"{header}{before}{text}{after}^t{number}"
-
-
-def _render_time(at: datetime, started: datetime | None) -> str:
-    date, clock = _in_utc(at).isoformat(sep=" ", timespec="minutes")[:16].split(" ")
-    is_same_day = started is not None and _in_utc(started).date().isoformat() == date
-    return clock if is_same_day else f"{date} {clock}"
-
-
-def _parse_time(text: str, started: datetime | None) -> str | None:
-    date, _, clock = text.strip().rpartition(" ")
-    if not date and started is not None:
-        date = _in_utc(started).date().isoformat()
-    try:
-        moment = datetime.fromisoformat(f"{date}T{clock}")
-    except ValueError:
-        return None
-    return moment.isoformat(timespec="seconds") + "Z" if moment.tzinfo is None else None
-
-
 def _in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _change_slashes(text: str, change: Callable[[str], str]) -> str:
-    """`text` with `change` applied to the backslashes before all that could be read as grammar."""
+def _escape(text: str, *, is_reading: bool = False) -> str:
+    """Add a backslash before all that could be read as grammar, or remove one."""
+
+    def change(slashes: str) -> str:
+        return slashes[1:] if is_reading else slashes + "\\"
+
     if forgotten := _FORGOTTEN_IN_TEXT.fullmatch(text):
         return change(forgotten["slashes"]) + forgotten["rest"]
     lines = text.split("\n")
@@ -205,18 +208,3 @@ def _find_turn(body: str, number: int, count: int | None = None) -> list[_Block]
     if not blocks or count not in (None, len(blocks)):
         raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
     return blocks
-
-
-def _to_turn(block: _Block, body: str, started: datetime | None) -> EpisodeTurn:
-    raw = body[block.text_start : block.text_end].replace("\r\n", "\n")
-    text = "" if raw == FORGOTTEN else _change_slashes(raw, lambda slashes: slashes[1:])
-    header = block.header
-    speaker = re.sub(r"\\(.)", r"\1", header["speaker"]) if header else ""
-    return EpisodeTurn(
-        number=block.number,
-        speaker=" ".join(_LINK.sub(lambda link: link["shown"], speaker).split()),
-        text=text,
-        said_at=_parse_time(header["time"], started) if header and header["time"] else None,
-        start=block.start,
-        end=block.end,
-    )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from quaid.model import Use
 from quaid.vault import files
-from quaid.vault.layout import DEFAULT, Layout, slug
+from quaid.vault.layout import DEFAULT, Layout
 
 USAGE_DIR = "usage"
 _SUFFIX = ".tsv"
@@ -29,7 +29,6 @@ _LINE = (
 )
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = {written: char for char, written in _ESCAPES.items()}
-_MAX_HOST = 24
 
 
 class Ledger(NamedTuple):
@@ -79,11 +78,6 @@ def later(one: Use, other: Use) -> Use:
 def merge_versions(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
     """Two versions of the same device's ledger as one."""
     return {**one, **{note_id: later(one.get(note_id, use), use) for note_id, use in other.items()}}
-
-
-def device_name(host: str, token: str) -> str:
-    """A device's name: what its owner calls the machine, and four characters that tell it from its namesakes."""
-    return f"{slug(host.partition('.')[0], _MAX_HOST)}-{token[:4]}"
 
 
 def ledger_path(device: str, place: Layout = DEFAULT) -> str:

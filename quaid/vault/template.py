@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import NamedTuple
@@ -38,30 +38,23 @@ def template_folder() -> Path:
 
 
 def plan_template(root: Path, *, adopt: bool, folder: str = "") -> list[Edit]:
-    """The files to add. `adopt` adds as little as possible to a folder that has notes already; `folder` is the one that
-    will hold Quaid's folders.
+    """Return the files to add. `adopt` adds as little as possible to a folder that has notes already; `folder` is the
+    one that will hold Quaid's folders.
     """
     planned = []
     for source in sorted(template_folder().iterdir()):
         rel_path = _DOTTED.get(source.name, source.name)
-        if adopt and rel_path not in ADOPTED:
+        if (adopt and rel_path not in ADOPTED) or os.path.lexists(root / rel_path):
             continue
-        if not (root / rel_path).exists() and not (root / rel_path).is_symlink():
-            planned.append(Edit(rel_path, None, _with_folder(rel_path, source.read_text("utf-8"), folder).encode()))
+        text = source.read_text("utf-8")
+        if folder and rel_path == CONFIG_FILE:
+            text = render_setting(text, "vault.folder", folder)
+        elif folder and rel_path == "Facts.base":
+            text = text.replace('inFolder("facts")', f'inFolder("{folder}/facts")')
+        elif folder:
+            text = re.sub(rf"(?m)(^|`)({'|'.join(FOLDERS)})(?=/)", lambda at: f"{at[1]}{folder}/{at[2]}", text)
+        planned.append(Edit(rel_path, None, text.encode()))
     return planned
-
-
-def _with_folder(rel_path: str, text: str, folder: str) -> str:
-    """A file of the template for a vault whose `folder` holds Quaid's folders."""
-    if not folder:
-        return text
-    if rel_path == CONFIG_FILE:
-        return render_setting(text, "vault.folder", folder)
-    if rel_path == "Facts.base":
-        return text.replace('inFolder("facts")', f'inFolder("{folder}/facts")')
-    return re.sub(
-        rf"(^|`)({'|'.join(FOLDERS)})(?=/)", lambda found: f"{found[1]}{folder}/{found[2]}", text, flags=re.MULTILINE
-    )
 
 
 def has_notes(root: Path) -> bool:
@@ -109,20 +102,17 @@ def check_folder(root: Path, folder: str) -> str:
 
 
 def _holds_own(root: Path, folder: str, place: Layout) -> bool:
+    """Return whether a folder has notes that Quaid did not make, documents of projects aside, or only other files."""
     there = [path for path in (root / folder).rglob("*") if path.is_file() and not path.name.startswith(".")]
     notes = [path for path in there if layout.is_note_name(path.name)]
     if not notes:
         return any(path.suffix != ".tsv" for path in there)
-    return any(_list_own(root, notes, place))
-
-
-def _list_own(root: Path, paths: list[Path], place: Layout) -> Iterator[Path]:
-    """Those of the notes that Quaid did not make, and that are not documents of a project."""
-    for path in paths:
+    for path in notes:
         rel_path = path.relative_to(root).as_posix()
         data = files.read_note(root, rel_path, _HEAD_BYTES) or b""
         kind = place.kind_of(rel_path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
         project = place.project_of(rel_path)
         has_row = project is not None and (root / place.place(f"projects/{project}/PROJECT.md")).is_file()
         if kind is Kind.NOTE or (project is not None and not has_row):
-            yield path
+            return True
+    return False

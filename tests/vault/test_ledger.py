@@ -13,7 +13,6 @@ from matrices import for_each
 from quaid.model import Use
 from quaid.vault.ledger import (
     Ledger,
-    device_name,
     later,
     ledger_path,
     list_ledgers,
@@ -101,12 +100,6 @@ class TestFile:
         assert list_ledgers(tmp_path) != before
         assert read_ledger(tmp_path, "maya-7k3q").rows == {"a": Use(2)}
         assert read_ledger(tmp_path, "gone").rows == {}
-
-    @pytest.mark.parametrize(("host", "name"), [
-        ("Mayas-MacBook.local", "mayas-macbook-7k3q"), ("", "note-7k3q"), ("../../etc", "note-7k3q"), ("x" * 200, "x" * 24 + "-7k3q"),
-    ])  # fmt: skip
-    def test_a_device_is_named_after_its_machine(self, host, name):
-        assert device_name(host, "7k3qd9") == name
 
 
 class TestMerge:
