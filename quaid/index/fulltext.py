@@ -125,14 +125,12 @@ def list_stems(connection: IndexConnection, word: str, limit: int = 4000) -> lis
     return connection.words.list_stems(word[0], chr(ord(word[0]) + 1), lengths, limit)
 
 
-def list_words(
-    connection: IndexConnection, stem: str, allowed: Collection[int] | None = None, limit: int = 20
-) -> set[str]:
-    """Return the words, in lower case, of the chunks in `allowed` (None for all) that contain `stem`. The words
-    with that stem are among them.
+def list_words(connection: IndexConnection, stem: str, allowed: Collection[int] | None = None) -> set[str]:
+    """Return the words, in lower case, of some chunks in `allowed` (None for all) that contain `stem`. The words with
+    that stem are among them.
     """
     found = connection.words.list_chunks(stem)
-    chunk_ids = islice((each for each in found if allowed is None or each in allowed), limit)
+    chunk_ids = islice((each for each in found if allowed is None or each in allowed), 20)
     rows = connection.execute(
         "SELECT text || ' ' || context || ' ' || keywords FROM chunks "
         "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",

@@ -81,17 +81,15 @@ def with_aliases(connection: IndexConnection, names: Collection[str], scope: Sco
     return tuple(sorted(keys.union(*find_entities(connection, keys, scope).values())))
 
 
-def find_similar_names(
-    connection: IndexConnection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
-) -> set[str]:
+def find_similar_names(connection: IndexConnection, parts: Collection[str], scope: Scope = EVERYTHING) -> set[str]:
     """Return keys of entities of whose name each of `parts` is a whole word: `chen` finds `maya chen`."""
     if not parts:
         return set()
     rows = connection.execute(
         "SELECT name_key FROM names JOIN documents d USING (doc_id), json_each(:parts) AS part "
         "WHERE kind = 'entity' AND instr(' ' || name_key || ' ', ' ' || part.value || ' ') > 0 "
-        f"{scope.and_documents} ORDER BY length(name_key), name_key LIMIT :limit",
-        {"parts": json.dumps(list(parts)), "limit": limit, **scope.values},
+        f"{scope.and_documents} ORDER BY length(name_key), name_key LIMIT 20",
+        {"parts": json.dumps(list(parts)), **scope.values},
     )
     return {key for (key,) in rows}
 

@@ -105,6 +105,6 @@ def judge_memories(models: Models, query: str, memories: Sequence[Document], bud
     return Grading(statement or query, {n: grade for n, grade in enumerate(given) if grade is not None})
 
 
-def blend(score: float, grade: int, share: float = SHARE) -> float:
-    """Return `share * grade / 5 + (1 - share) * score`."""
-    return share * grade / BEST_GRADE + (1 - share) * score
+def blend(score: float, grade: int) -> float:
+    """Return `0.6 * grade / 5 + 0.4 * score`."""
+    return SHARE * grade / BEST_GRADE + (1 - SHARE) * score

@@ -57,8 +57,8 @@ def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_wei
     return fused
 
 
-def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int = RRF_K) -> dict[int, float]:
-    """Return `sum of weight / (k + rank)`, scaled so that first place everywhere is 1.
+def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]]) -> dict[int, float]:
+    """Return `sum of weight / (60 + rank)`, scaled so that first place everywhere is 1.
 
     Source: Cormack et al., "Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods",
     SIGIR 2009.
@@ -66,8 +66,8 @@ def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int = RRF_K) -
     scores: dict[int, float] = {}
     for ranking, weight in rankings:
         for rank, (chunk_id, _) in enumerate(ranking, 1):
-            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight / (k + rank)
-    top = sum(weight for ranking, weight in rankings if ranking) / (k + 1)
+            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight / (RRF_K + rank)
+    top = sum(weight for ranking, weight in rankings if ranking) / (RRF_K + 1)
     return {chunk_id: score / top for chunk_id, score in scores.items()} if top else {}
 
 
@@ -237,4 +237,3 @@ class Search:
 
 Chosen = tuple[Document, float, int]
 """A candidate, its score and how many it represents."""
-Pairs = Sequence[tuple[int, int]]

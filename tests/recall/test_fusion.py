@@ -25,11 +25,11 @@ def test_convex_weighs_the_two_channels():
 
 
 def test_reciprocal_rank_counts_places():
-    fused = reciprocal_rank([([(1, 9.0), (2, 8.0)], 0.7), ([(2, 5.0)], 0.3)], 60)
+    fused = reciprocal_rank([([(1, 9.0), (2, 8.0)], 0.7), ([(2, 5.0)], 0.3)])
     assert fused[1] == pytest.approx(0.7)
     assert fused[2] == pytest.approx((0.7 / 62 + 0.3 / 61) * 61)
-    assert reciprocal_rank([([(1, 9.0)], 0.7), ([], 0.3)], 60) == {1: pytest.approx(1.0)}
-    assert reciprocal_rank([([], 0.7), ([], 0.3)], 60) == {}
+    assert reciprocal_rank([([(1, 9.0)], 0.7), ([], 0.3)]) == {1: pytest.approx(1.0)}
+    assert reciprocal_rank([([], 0.7), ([], 0.3)]) == {}
 
 
 _rankings = st.dictionaries(st.integers(1, 9), st.floats(0, 100), max_size=8).map(
@@ -41,7 +41,7 @@ _rankings = st.dictionaries(st.integers(1, 9), st.floats(0, 100), max_size=8).ma
 def test_fused_scores_stay_in_0_to_1_and_forget_nobody(keyword, vector, weight):
     ids = {i for i, _ in (*keyword, *vector)}
     fused = convex(min_max(keyword, floor=0.0), min_max(vector), weight)
-    places = reciprocal_rank([(vector, weight), (keyword, 1 - weight)], 60)
+    places = reciprocal_rank([(vector, weight), (keyword, 1 - weight)])
     assert set(fused) == ids
     assert all(-1e-9 <= score <= 1 + 1e-9 for score in (*fused.values(), *places.values()))
     if keyword and vector:
