@@ -71,13 +71,13 @@ def test_search_never_asks_again(index):
 
 def test_words_that_are_known_or_short_or_no_words_are_no_slips(index):
     for question in ("milk", "oat", "mlk", "x7", "2026", "ämter", "zzzzzz"):
-        assert expand(index, parse(question, NOW), (), EVERYTHING).words == ()
+        assert expand(index, parse(question, NOW), (), EVERYTHING)[0] == ()
 
 
 def test_an_entity_that_is_known_already_is_not_named_again(index):
     query = parse("where is Chen", NOW)
-    assert expand(index, query, (), EVERYTHING).named == {"maya chen"}
-    assert expand(index, query, ("maya chen",), EVERYTHING).named == frozenset()
+    assert expand(index, query, (), EVERYTHING)[1] == {"maya chen"}
+    assert expand(index, query, ("maya chen",), EVERYTHING)[1] == frozenset()
 
 
 def test_what_was_found_at_first_stays_found(index, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_slip_is_near_a_word_of_the_vault(words):
         _SHARED.append(make_index(NOTES))
     query = parse(" ".join(words), NOW)
     broader = expand(_SHARED[0], query, (), EVERYTHING)
-    assert not set(broader.words) & set(query.words)
+    assert not set(broader[0]) & set(query.words)
     rows = _SHARED[0].execute("SELECT text || ' ' || context || ' ' || keywords FROM chunks")
     written = " ".join(row[0] for row in rows).lower()  # words as they stand there, not their stems
-    assert all(word in written for word in broader.words)
+    assert all(word in written for word in broader[0])
