@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 Syntax = Literal["json", "comments", "jsonc", "toml", "file"]
 """What a host reads: plain JSON, JSON with comments, these and trailing commas, TOML, or a text that is all ours."""
@@ -22,13 +22,8 @@ _SPACE = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
 
 
-class _Member(NamedTuple):
-    """A member of an object or a list: its key, and where it, its value and the text after it begin."""
-
-    key: str | int
-    start: int
-    value: int
-    end: int
+_Member = tuple[str | int, int, int, int]
+"""A member of an object or a list: its key, and where it, its value and the text after it begin."""
 
 
 def read(text: str, syntax: Syntax) -> Any:
@@ -79,13 +74,13 @@ def _without_extras(text: str, syntax: Syntax) -> str:
 def _list_members(bare: str, at: int) -> list[_Member]:
     """Return the members of the object or list that begins at `at`."""
     found: list[_Member] = []
-    while bare[start := _skip(bare, found[-1].end if found else at + 1)] not in "}]":
+    while bare[start := _skip(bare, found[-1][3] if found else at + 1)] not in "}]":
         key: str | int = len(found)
         value = start
         if bare[at] == "{":
             key, value = _DECODER.raw_decode(bare, start)
             value = _skip(bare, bare.index(":", value) + 1)
-        found.append(_Member(key, start, value, _end(bare, value)))
+        found.append((key, start, value, _end(bare, value)))
     return found
 
 
@@ -110,7 +105,7 @@ def _edit_json(text: str, syntax: Syntax, path: Sequence[str | int], value: obje
     for depth, step in enumerate(path):
         members = _list_members(bare, at) if bare[at] in "{[" else []
         # Of a key that is there twice, the last counts.
-        found = next((member for member in reversed(members) if member.key == step), None)
+        found = next((member for member in reversed(members) if member[0] == step), None)
         is_last = depth == len(path) - 1
         if value is None and (found is None or is_last):
             if found is None:
@@ -124,7 +119,7 @@ def _edit_json(text: str, syntax: Syntax, path: Sequence[str | int], value: obje
                 return _insert(text, bare, at, members, step, value)
             value = {step: value}  # in the place of null
             break
-        at = found.value
+        at = found[2]
     return text[:at] + _render(text, bare, value, _line_indent(text, at)) + text[_end(bare, at) :]
 
 
@@ -144,7 +139,7 @@ def _unit(text: str, bare: str) -> str | None:
     first = next(iter(_list_members(bare, root)), None)
     if first is not None and "\n" not in bare[root : _end(bare, root)]:
         return None
-    return (first and _own_indent(text, first.start)) or "  "
+    return (first and _own_indent(text, first[1])) or "  "
 
 
 def _insert(text: str, bare: str, at: int, members: Sequence[_Member], key: str | int, value: object) -> str:
@@ -158,12 +153,12 @@ def _insert(text: str, bare: str, at: int, members: Sequence[_Member], key: str 
         if unit is None:
             return text[:close] + added + text[close:]
         return f"{text[:close].rstrip()}{newline}{inner}{added}{newline}{outer}{text[close:]}"
-    last = members[-1]
-    found = _COMMA.match(text, last.end, close)
-    stop, comma, trailing = (found.end(), "", ",") if found else (last.end, ",", "")
-    if "\n" not in text[at : last.start]:
+    _, start, _, end = members[-1]
+    found = _COMMA.match(text, end, close)
+    stop, comma, trailing = (found.end(), "", ",") if found else (end, ",", "")
+    if "\n" not in text[at:start]:
         return f"{text[:stop]}{comma} {name}{json.dumps(value, ensure_ascii=False)}{trailing}{text[stop:]}"
-    inner = _own_indent(text, last.start) or inner
+    inner = _own_indent(text, start) or inner
     rest = _REST_OF_LINE.match(text, stop, close)
     here = rest.end() if rest and rest[0].strip() else stop
     added = f"{newline}{inner}{name}{_render(text, bare, value, inner)}{trailing}"
@@ -172,9 +167,9 @@ def _insert(text: str, bare: str, at: int, members: Sequence[_Member], key: str 
 
 def _cut(text: str, at: int, close: int, members: Sequence[_Member], place: int) -> str:
     """Remove a member of the container from `at` to `close`, with its line if it is alone on it."""
-    item = members[place]
-    comma = _COMMA.match(text, item.end, close)
-    start, stop = item.start, comma.end() if comma else item.end
+    _, start, _, stop = members[place]
+    comma = _COMMA.match(text, stop, close)
+    stop = comma.end() if comma else stop
     if len(members) == 1 and not (text[at + 1 : start] + text[stop:close]).strip():
         return text[: at + 1] + text[close:]
     line = text.rfind("\n", at, start)
@@ -183,12 +178,12 @@ def _cut(text: str, at: int, close: int, members: Sequence[_Member], place: int)
     rest = re.match(r"[ \t]*(?:\r?\n|([}\]]))", text[stop:])
     if line >= 0 and not text[line:start].strip() and rest and not (is_comment and rest[1]):
         start = line - (text[line - 1] == "\r")
-    elif comma and item is not members[-1]:
+    elif comma and place < len(members) - 1:
         stop += len(text[stop:]) - len(text[stop:].lstrip(" \t"))
     else:
         start = len(text[:start].rstrip(" \t"))
     text = text[:start] + text[stop:]
-    before = _COMMA.match(text, members[place - 1].end) if place and not comma else None
+    before = _COMMA.match(text, members[place - 1][3]) if place and not comma else None
     return text[: before.end() - 1] + text[before.end() :] if before else text
 
 

@@ -291,18 +291,20 @@ class EntityNames:
         entity_type = self.kinds.get(_key(name), entity_type)
         if name in self.speakers or name == self.owner:
             entity_type = "person"
-        found = self.resolved.get(_key(name)) or self._find(name, entity_type)
-        if found:
-            if self.created.get(found) == "concept":  # a later relation may show its type
-                self.created[found] = entity_type
-            self._fix(name, found)
-            return found
-        bare = name if self._is_name(name) else _ARTICLE.sub("", name, count=1)
-        if not self._is_name(bare) and name != self.owner:
-            return name
-        is_taken = bool(self.called.get(_key(bare)))
-        note = self._create(self._disambiguate(bare, entity_type) if is_taken else bare, entity_type)
-        self._fix(name, note)
+        note = self.resolved.get(_key(name)) or self._find(name, entity_type)
+        if note:
+            if self.created.get(note) == "concept":  # a later relation may show its type
+                self.created[note] = entity_type
+        else:
+            bare = name if self._is_name(name) else _ARTICLE.sub("", name, count=1)
+            if not self._is_name(bare) and name != self.owner:
+                return name
+            note = self._create(self._disambiguate(bare, entity_type), entity_type)
+        # `name` refers to this note in all of this plan, in links too, whatever else has that name.
+        self.resolved[_key(name)] = note
+        if any(other != note for other in self.called.get(_key(name), ())):
+            self.written[:] = [pair for pair in self.written if _key(pair[0]) != _key(name)]
+            self.written.append((name, note))
         return note
 
     def _is_name(self, text: str) -> bool:
@@ -325,13 +327,6 @@ class EntityNames:
                 edits.append(Edit(note.rel_path, note.data, add_aliases(note.data, aliases)))
         changed = [edit for edit in edits if edit.after != edit.before]
         return tuple(sorted(changed, key=lambda edit: edit.rel_path))
-
-    def _fix(self, name: str, note: str) -> None:
-        """Let `name` refer to `note` in all of this plan, in links too, whatever else has that name."""
-        self.resolved[_key(name)] = note
-        if any(other != note for other in self.called.get(_key(name), ())):
-            self.written[:] = [pair for pair in self.written if _key(pair[0]) != _key(name)]
-            self.written.append((name, note))
 
     def _call(self, name: str, note: str) -> None:
         if note not in self.called[_key(name)]:
@@ -383,20 +378,15 @@ class EntityNames:
             return next(iter(may_be), None)
         relatives = [note for note in self._relatives(name) if note not in exact and self._type_of(note) == "person"]
         may_join = [note for note in relatives if self._may_join(note, name)]
-        if exact or len(relatives) > 1:
-            return self._select(name, may_be, may_join)
-        for note in may_join:
-            self._add_alias(note, name)
-        return next(iter(may_join), None)
-
-    def _select(self, name: str, exact: Sequence[str], alike: Sequence[str]) -> str | None:
-        """Of several candidates return the one that has a tie in common with `name`; else one with this exact name."""
+        if not exact and len(relatives) <= 1:
+            for note in may_join:
+                self._add_alias(note, name)
+            return next(iter(may_join), None)
+        # Of several candidates the one that has a tie in common with the name, else one with this exact name.
         ours = self._profile_of_name(name)
-        bound = [note for note in (*exact, *alike) if speaks_for(ours, self._profile(note, name))]
-        if len(bound) == 1:
-            return bound[0]
-        is_left = len(alike) == 1 and not exact and name_key(name) in self.called
-        return exact[0] if exact else alike[0] if is_left else None
+        bound = [note for note in (*may_be, *may_join) if speaks_for(ours, self._profile(note, name))]
+        is_left = len(may_join) == 1 and not may_be and name_key(name) in self.called
+        return bound[0] if len(bound) == 1 else next(iter(may_be), may_join[0] if is_left else None)
 
     def _add_alias(self, note: str, name: str) -> None:
         self._call(name, note)
@@ -462,6 +452,9 @@ class EntityNames:
         return tuple(name_key(name) for name in (*self.speakers, self.owner or "user") if name)
 
     def _disambiguate(self, name: str, entity_type: str) -> str:
+        """Return the name of a new note: `name` itself, unless it is taken."""
+        if not self.called.get(_key(name)):
+            return name
         labels = []
         for edge in sorted(
             (edge for edge in self._named_edges if _key(name) in {_key(edge.subject), _key(edge.object)}),

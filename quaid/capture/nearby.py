@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 MAX_PROJECTS = 200
 MAX_ARCHIVES = 50
@@ -16,16 +15,10 @@ _EXPORTED = "conversations"
 """Of ChatGPT and Claude.ai: conversations.json, or conversations-000.json and so on."""
 
 
-class NearbyMemory(NamedTuple):
-    """A file or folder, what it is, and the command that takes it in."""
-
-    path: Path
-    what: str
-    command: Literal["import", "extract"]
-
-
-def find_memories(home: Path, environ: Mapping[str, str], folders: Sequence[Path]) -> list[NearbyMemory]:
-    """Return the memories of programs in the home folder of the user, and the exports in `folders`."""
+def find_memories(home: Path, environ: Mapping[str, str], folders: Sequence[Path]) -> list[tuple[Path, str, str]]:
+    """Return the memories of programs in the home folder of the user, and the exports in `folders`: each a file or
+    folder, what it is, and the command that takes it in.
+    """
     claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser()
     places: list[tuple[Path, str]] = []
     with suppress(OSError):
@@ -33,16 +26,16 @@ def find_memories(home: Path, environ: Mapping[str, str], folders: Sequence[Path
         places = [(path, "memory of Claude Code") for path in memories]
     places.append((home / ".openclaw" / "workspace" / "MEMORY.md", "memory of OpenClaw"))
     places.append((home / "basic-memory", "notes of basic-memory"))
-    found: list[NearbyMemory] = []
+    found: list[tuple[Path, str, str]] = []
     for path, what in places:
         with suppress(OSError):
             if path.is_file() or (path.is_dir() and any(path.rglob("*.md"))):
-                found.append(NearbyMemory(path, what, "import"))
+                found.append((path, what, "import"))
     for folder in dict.fromkeys(folders):
         with suppress(OSError):
             files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".json", ".zip"})
             exports = filter(_is_export, files[:MAX_ARCHIVES])
-            found += [NearbyMemory(path, "exported conversations", "extract") for path in exports]
+            found += [(path, "exported conversations", "extract") for path in exports]
     return found
 
 

@@ -257,21 +257,21 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     """Take in what other programs remember, each if it is wanted; without a terminal, say how."""
     home = Path.home()
     found = find_memories(home, os.environ, [Path.cwd(), home / "Downloads"])
-    found = [one for one in found if not one.path.is_relative_to(root)]
-    for one in found[:MAX_OFFERED]:
+    found = [one for one in found if not one[0].is_relative_to(root)]
+    for path, what, command in found[:MAX_OFFERED]:
         if not asks:
-            invocation.notify(f"Found {one.what}: quaid {one.command} {shlex.quote(str(one.path))}")
+            invocation.notify(f"Found {what}: quaid {command} {shlex.quote(str(path))}")
             continue
-        if not typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
+        if not typer.confirm(f"Found {what}: {path}. Take it in?", default=command == "import", err=True):
             continue
         try:
             with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
-                if one.command == "import":
-                    imported = memory.import_from(one.path)
+                if command == "import":
+                    imported = memory.import_from(path)
                     invocation.print(render_imported(imported))
                     remark_on_imported(invocation, imported)
                 else:
-                    turns = [done.new_turns for done in memory.extract_each(one.path, facts=False)]
+                    turns = [done.new_turns for done in memory.extract_each(path, facts=False)]
                     summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
                     invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
         except QuaidError as error:  # a problem with one ends nothing else

@@ -11,7 +11,7 @@ from model_service import Service
 from pdfs import make_pdf
 from vaults import calm, refused, vault  # noqa: F401 - fixtures
 
-from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
+from quaid.capture.files.analyzer import FileAnalyzer
 from quaid.capture.files.source_note import SourceNote
 from quaid.cli.main import main
 from quaid.errors import BadInputError, ModelAnswerError, ModelUnavailableError, NoteBrokenError
@@ -54,7 +54,7 @@ def lease(tmp_path):
 
 def analyze(vault, path, **how):  # noqa: F811
     with vault.memory() as memory:
-        return FileAnalyzer(memory).analyze(Path(path), AnalyzeOptions(**how))
+        return FileAnalyzer(memory).analyze(Path(path), **how)
 
 
 def source_note(vault):  # noqa: F811
@@ -351,7 +351,7 @@ def test_a_note_of_another_file_is_not_taken_for_ones_own(vault, service, lease)
 def test_what_is_said_of_a_file_is_private_to_who_had_it_read(vault, service, lease, monkeypatch):  # noqa: F811
     monkeypatch.delenv("QUAID_VAULT_HAND_WRITTEN")
     with vault.memory(owner="jon") as memory:
-        FileAnalyzer(memory).analyze(lease, AnalyzeOptions())
+        FileAnalyzer(memory).analyze(lease)
         assert memory.search("lease").hits
     with vault.memory() as memory:
         assert not memory.search("lease").hits

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from quaid.capture import extraction, facts
 from quaid.capture.extraction import Extraction, Learned, LeftOut
@@ -40,15 +40,6 @@ NO_PLACE = 0
 
 _NUMBER = re.compile(r"\d+")
 _UNLINKABLE = re.compile(r"[\[\]|#^\n]")
-
-
-class AnalyzeOptions(NamedTuple):
-    """Options of an analysis. `again` prompts the model even when neither file nor focus has changed."""
-
-    focus: str = ""
-    project: str | None = None
-    again: bool = False
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +87,10 @@ class FileAnalyzer:
         self._vault = vault
         self._writer = Writer(vault)
 
-    def analyze(self, path: Path, options: AnalyzeOptions) -> AnalyzeResult:
-        """Learn from a text, markdown or PDF file, if it or the focus has changed since the last time.
+    def analyze(
+        self, path: Path, *, focus: str = "", project: str | None = None, again: bool = False, dry_run: bool = False
+    ) -> AnalyzeResult:
+        """Learn from a text, markdown or PDF file, if it or the focus has changed since the last time, or `again`.
 
         Raises:
             BadInputError: it cannot be read, or is a memory itself.
@@ -107,23 +100,23 @@ class FileAnalyzer:
         if self._is_memory(path):
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
-        focus = " ".join(admit(options.focus).text.split())
-        request = AnalysisRequest(file, find_checkout(path, file.data), focus, options.project)
+        focus = " ".join(admit(focus).text.split())
+        request = AnalysisRequest(file, find_checkout(path, file.data), focus, project)
         note = self._find_note(request)[1]
         # The cached answers would be the same again.
         models = self._vault.models.start_run()
-        reader = FileReader(self._vault, models.without_answers() if options.again else models, request)
+        reader = FileReader(self._vault, models.without_answers() if again else models, request)
         label = models.prompt(reader.prompt).label
-        if note is not None and note.is_current(request, label) and not options.again:
+        if note is not None and note.is_current(request, label) and not again:
             return AnalyzeResult(request=request, note=note.rel_path, outcome="unchanged", prompt=label)
-        pieces = split_file(file, extraction.PIECE_TOKENS, options.project)
+        pieces = split_file(file, extraction.PIECE_TOKENS, project)
         try:
             parts, _ = reader.read_pieces(file.path.name, pieces)
         except ModelError as error:
             reader.quarantine_error(files.printable(str(file.path)), error)
             raise
         found = name_relations(reader.models, extraction.merge(parts), self._vault.index())
-        if options.dry_run:
+        if dry_run:
             plan = self._plan(request, found, reader.summary)
         else:
             key = make_key("analyze", request.repository, request.path, file.checksum, request.focus, label)
@@ -136,7 +129,7 @@ class FileAnalyzer:
             missing=tuple(StoredFact(*fact) for fact in plan.details["missing"]),
             pieces=len(pieces),
             **extraction.learned_fields(plan, found),
-            is_dry_run=options.dry_run,
+            is_dry_run=dry_run,
         )
 
     def _find_note(self, request: AnalysisRequest) -> tuple[str, SourceNote | None]:
