@@ -56,12 +56,21 @@ class Evidence(NamedTuple):
 
 
 class AskedWords:
-    """The words of a prompt, and of each question in it."""
+    """The words of a prompt, and of each question in it: their stems, and the number of which they are a share."""
 
     def __init__(self, prompt: str) -> None:
         questions = (part for part in _SENTENCE_END.split(prompt) if part.rstrip().endswith(("?", "？")))  # noqa: RUF001
-        whole, *parts = map(_read, (prompt, *questions))
-        self._asked = [whole, *(part for part in parts if len(part[0]) >= _MIN_QUESTION)] if whole[0] else []
+        self._asked: list[tuple[frozenset[str], int]] = []
+        for text in (prompt, *questions):
+            words = stems(fulltext.terms(text, language(text)))
+            fewest = 1
+            verb = next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER), "")
+            if verb in _ORDERS:
+                words, fewest = words - stems({verb, *_BEFORE_AN_ORDER}) or words, FEWEST_ORDERED
+            if not words and not self._asked:  # then no question of the prompt has any
+                return
+            if not self._asked or len(words) >= _MIN_QUESTION:
+                self._asked.append((words, max(len(words), fewest)))
 
     def weigh(self, hit: Hit) -> Evidence:
         """Return the evidence for `hit` alone."""
@@ -80,13 +89,3 @@ def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[s
     best = max((each.weight for each in known), default=-1.0)
     words = frozenset[str]().union(*(each.words for each in known))
     return [hit for hit in new if evidence[hit.id].weight > best or not evidence[hit.id].words <= words]
-
-
-def _read(text: str) -> tuple[frozenset[str], int]:
-    """Return the stems of the words of a query, and the number of words of which they are a share."""
-    words = stems(fulltext.terms(text, language(text)))
-    verb = next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER), "")
-    if verb not in _ORDERS:
-        return words, len(words)
-    words = words - stems({verb, *_BEFORE_AN_ORDER}) or words
-    return words, max(len(words), FEWEST_ORDERED)
