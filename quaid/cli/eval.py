@@ -18,7 +18,9 @@ from quaid.timeline.states import read_questions
 
 def run_eval(
     invocation: Invocation,
-    file: Annotated[list[Path], argument("FILE", "Questions: list items in markdown, or JSON lines.")],
+    file: Annotated[
+        list[Path], argument("FILE", "Questions: list items in markdown, JSON lines, or a text with one a line.")
+    ],
     before: Annotated[str | None, option("REV|DATE", "Compare with the memory at this commit or day.")] = None,
     after: Annotated[
         str | None, option("REV|DATE", "Ask the memory at this commit or day instead of the present files.")

@@ -100,7 +100,7 @@ def read_states(
 
 
 def read_questions(path: Path) -> list[EvalQuestion]:
-    """Return the questions of a file: list items in markdown, JSON lines, or else a question a line.
+    """Return the questions of a file: list items in markdown, JSON lines, or in any other file a question a line.
 
     Raises:
         BadInputError: it cannot be read, or asks nothing.
@@ -115,7 +115,7 @@ def read_questions(path: Path) -> list[EvalQuestion]:
         raise BadInputError(f"{path} is not UTF-8 text. Save it as UTF-8 and try again.") from error
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
-    if path.suffix not in {".md", ".jsonl"}:
+    if path.suffix not in {".md", ".markdown", ".jsonl"}:
         lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
-        text = "\n".join(line if line.startswith(("- ", "* ", "#", "{")) or not line else f"- {line}" for line in lines)
+        text = "\n".join(line if line.startswith(("- ", "* ", "#")) or not line else f"- {line}" for line in lines)
     return parse_questions(text, str(path))
