@@ -141,13 +141,10 @@ class EmbeddingCache:
         retries = DamageRetries(self._path)
         while True:
             with self._lock, translated(self._path), retries:
-                return work(self._open())
-
-    def _open(self) -> Database:
-        if self._connection is not None and not self._connection.is_current():
-            self.close()
-        if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = open_database(self._path, VectorCache)
-            self._connection.execute(f"{_SCHEMA} PRAGMA synchronous = NORMAL")
-        return self._connection
+                if self._connection is not None and not self._connection.is_current():
+                    self.close()
+                if self._connection is None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    self._connection = open_database(self._path, VectorCache)
+                    self._connection.execute(f"{_SCHEMA} PRAGMA synchronous = NORMAL")
+                return work(self._connection)

@@ -71,9 +71,18 @@ def resolve_one(connection: IndexConnection, reference: str) -> Target:
     found = resolve(connection, reference)
     if not found:
         raise NoteNotFoundError(reference)
-    if len(found) > 1:
-        raise AmbiguousReferenceError(reference, [_describe(connection, target) for target in found])
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    choices = []  # each as (reference, text); the reference names this note alone
+    for document, turn, heading in found:
+        text = documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
+        shown = " ".join(text.split())
+        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN].rstrip()} …"
+        # An id may be used twice; then the path tells them apart.
+        is_unique = len(documents.find_by_identity(connection, document.id)) == 1
+        name, part = document.id if is_unique else document.path, heading if turn is None else f"t{turn}"
+        choices.append((f"{name}#{part}" if part else name, f"{document.type or document.kind}: {shown}"))
+    raise AmbiguousReferenceError(reference, choices)
 
 
 def target_of(reference: str) -> str:
@@ -172,20 +181,6 @@ def _by_first_heading(connection: IndexConnection, text: str) -> list[Document]:
         if wanted in accumulate(headings.split(" > "), "{} > {}".format):  # ` > ` may be part of the first heading
             doc_ids.append(doc_id)
     return documents.find_documents(connection, f"doc_id IN {IDS}", (json.dumps(doc_ids),))
-
-
-def _describe(connection: IndexConnection, target: Target) -> tuple[str, str]:
-    """Return (reference, text) of one choice: the reference names this note alone."""
-    document, part = target.document, target.heading
-    if target.turn is not None:
-        part = f"t{target.turn}"
-    text = documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
-    shown = " ".join(text.split())
-    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN].rstrip()} …"
-    # An id may be used twice; then the path tells them apart.
-    is_unique = len(documents.find_by_identity(connection, document.id)) == 1
-    name = document.id if is_unique else document.path
-    return (f"{name}#{part}" if part else name), f"{document.type or document.kind}: {shown}"
 
 
 MAX_STEPS = 20
