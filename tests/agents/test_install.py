@@ -268,21 +268,6 @@ class TestKeeping:
             assert tomllib.loads(path.read_bytes().decode("utf-8-sig")) == before
             assert path.read_bytes().rstrip() == text.encode().rstrip()
 
-    @pytest.mark.parametrize("text", [
-        "mcp_servers = {other = {command = 'x'}} # one line\n",
-        "mcp_servers.other.command = 'x'\r\n",
-        "[mcp_servers]\n  other = {command = 'x'}\n[z]\ny = 1",
-    ])  # fmt: skip
-    def test_toml_written_otherwise(self, machine, text):
-        path = config(machine, "codex")
-        path.write_bytes(text.encode())
-        install(machine, "codex")
-        install(machine, "codex", ("/elsewhere/quaid",))
-        assert server(machine, "codex") == {"command": "/elsewhere/quaid", "args": ["mcp"]}
-        assert read(path)["mcp_servers"]["other"] == {"command": "x"}
-        uninstall(machine, "codex")
-        assert path.read_bytes() == text.encode()
-
     def test_a_new_installation_takes_the_old_ones_place(self, machine):
         path = machine.home / ".claude" / "settings.json"
         path.write_bytes(

@@ -13,8 +13,9 @@ from pdfs import encrypted, make_pdf
 from vaults import refused
 
 from quaid.capture.files import source_file
-from quaid.capture.files.analyzer import piece_inputs, split_file
+from quaid.capture.files.analyzer import FileReader, split_file
 from quaid.capture.files.source_file import PART_CHARS, read_file
+from quaid.capture.files.source_note import AnalysisRequest
 from quaid.errors import BadInputError
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -150,7 +151,9 @@ def test_a_long_text_is_asked_about_in_pieces_that_overlap(tmp_path):
     assert all(len(text) <= PART_CHARS * 1.3 for _, text in file.parts)
     pieces = split_file(file, 3_000)
     assert len(pieces) > 3
-    shown = [piece_inputs(piece, file, "prices", "so far") for piece in pieces]
+    reader = FileReader(None, None, AnalysisRequest(file, None, "prices"))
+    reader.summary = "so far"
+    shown = [reader.inputs(piece) for piece in pieces]
     assert all(len(one["text"].encode()) / 3 < 3_100 for one in shown)
     for number in range(60):
         assert any(f"Paragraph {number} says" in one["text"] for one in shown)

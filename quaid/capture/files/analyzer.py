@@ -73,11 +73,38 @@ class FileReader(PieceReader):
         self.summary = ""
 
     def inputs(self, piece: Piece) -> Mapping[str, str]:
-        return piece_inputs(piece, self._request.file, self._request.focus, self.summary)
+        file = self._request.file
+        lines = [f"name: {file.path.name}", f"title: {file.title or 'not known'}", f"kind: {file.media}"]
+        lines += [f"pages: {file.pages}"] if file.pages else []
+        lines += [f"project: {piece.material.project}"] if piece.material.project else []
+        return {
+            "file": "\n".join(lines),
+            "focus": self._request.focus or "(everything that matters)",
+            "so_far": self.summary or "(nothing)",
+            "earlier": _show(piece.earlier),
+            "text": _show(piece.turns),
+        }
 
     def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
+        """Return what may be stored of an answer. A fact's turn is the number of the part that it is in."""
         self.summary = " ".join(without_control(value["summary"]).split()).lstrip("-*+#>| ") or self.summary
-        return read_piece(value, piece)
+        places: dict[str, int] = {}
+        for turn in piece.turns:
+            places.setdefault(_key(turn.speaker), turn.number)
+        for turn in piece.turns:
+            places.setdefault(_key(turn.speaker.rpartition(" > ")[2]), turn.number)
+        places.pop("", None)
+        found: list[dict[str, Any]] = []
+        for fact in value["facts"]:
+            # `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood.
+            named = fact.get("place") or ""
+            number = _NUMBER.search(named)
+            keys = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
+            place = next((places[key] for key in keys if key in places), NO_PLACE)
+            found.append({**fact, "source": "import", "turns": [f"t{place}"]})
+        # Facts are not checked for orders in their part: unlike a turn, a page with such words is not one person's.
+        silent = (NumberedTurn(NO_PLACE, "", ""), *(NumberedTurn(turn.number, "", "") for turn in piece.turns))
+        return extraction.read_answer({"facts": found}, Piece(piece.material, silent))
 
 
 class FileAnalyzer:
@@ -215,41 +242,6 @@ def split_file(file: SourceFile, limit_tokens: int, project: str | None = None) 
     )
     material = Material(session="", source=file.media, project=project, started=None, turns=turns)
     return split_material(material, limit_tokens)
-
-
-def piece_inputs(piece: Piece, file: SourceFile, focus: str, so_far: str) -> Mapping[str, str]:
-    """Return one text for each slot of the prompt `analyze`; `so_far` is a summary of the pieces before."""
-    lines = [f"name: {file.path.name}", f"title: {file.title or 'not known'}", f"kind: {file.media}"]
-    lines += [f"pages: {file.pages}"] if file.pages else []
-    lines += [f"project: {piece.material.project}"] if piece.material.project else []
-    return {
-        "file": "\n".join(lines),
-        "focus": focus or "(everything that matters)",
-        "so_far": so_far or "(nothing)",
-        "earlier": _show(piece.earlier),
-        "text": _show(piece.turns),
-    }
-
-
-def read_piece(value: Mapping[str, Any], piece: Piece) -> Extraction:
-    """Return what may be stored of an answer. A fact's turn is the number of the part that it is in."""
-    places: dict[str, int] = {}
-    for turn in piece.turns:
-        places.setdefault(_key(turn.speaker), turn.number)
-    for turn in piece.turns:
-        places.setdefault(_key(turn.speaker.rpartition(" > ")[2]), turn.number)
-    places.pop("", None)
-    found: list[dict[str, Any]] = []
-    for fact in value["facts"]:
-        # `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood.
-        named = fact.get("place") or ""
-        number = _NUMBER.search(named)
-        keys = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
-        place = next((places[key] for key in keys if key in places), NO_PLACE)
-        found.append({**fact, "source": "import", "turns": [f"t{place}"]})
-    # Facts are not checked for orders in their part: unlike a turn, a page with such words is not one person's.
-    silent = (NumberedTurn(NO_PLACE, "", ""), *(NumberedTurn(turn.number, "", "") for turn in piece.turns))
-    return extraction.read_answer({"facts": found}, Piece(piece.material, silent))
 
 
 def _key(place: str) -> str:
