@@ -119,11 +119,18 @@ def typer_options() -> dict[str, Any]:
 
 def share_options(command: Any) -> Any:
     """Add the shared options to a command and to its actions, and return it."""
+
+    def set_option(ctx: Any, option: Any, value: Any) -> None:
+        # Wherever it was given, before or after the command; one that was not given changes nothing.
+        invocation = ctx.find_object(Invocation)
+        if invocation is not None and value:
+            setattr(invocation, option.name, value)
+
     lender = typer.Typer(**typer_options())
     lender.command("shared")(_shared)
     for option in typer.main.get_command(lender).params:
         option.expose_value = False
-        option.callback = _set_option
+        option.callback = set_option
         command.params.append(option)
     for action in getattr(command, "commands", {}).values():
         share_options(action)
@@ -140,10 +147,3 @@ def _shared(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no remarks.")] = False,
 ) -> None:
     """Never called: every command gets its options."""
-
-
-def _set_option(ctx: Any, option: Any, value: Any) -> None:
-    """Set the option wherever it was given, before or after the command; if it was not given, change nothing."""
-    invocation = ctx.find_object(Invocation)
-    if invocation is not None and value:
-        setattr(invocation, option.name, value)

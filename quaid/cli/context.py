@@ -7,7 +7,7 @@ from typing import Annotated
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, flag, option
-from quaid.hooks.entry import main
+from quaid.hooks.entry import EVENTS, main
 
 
 def run_context(
@@ -31,10 +31,9 @@ def run_context(
 
 def run_hook(
     invocation: Invocation,
-    event: Annotated[str, argument("EVENT", "session-start, user-prompt-submit, post-tool-use, "
-                                         "pre-compact, stop or session-end; work does what is queued.")],
+    event: Annotated[str, argument("EVENT", f"{', '.join(EVENTS)}; work does what is queued.")],
     text: Annotated[bool, flag("Answer with plain text instead of JSON.", "--text")] = False,
-) -> int:  # fmt: skip
+) -> int:
     """Answer an event of a program that an agent runs in; the event is JSON on stdin, as Claude Code sends it.
 
     A session begins with what an agent should know; a prompt gets the memories that answer it; conversations that end

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from quaid.timeline.log import CommitView
     from quaid.timeline.undo import Undone
 
-
 MAX_CHANGES = 50
 """Changes of one sort that are listed; of the others their number."""
 MAX_COMMITS = 20
-_FACTS = {"learned": "Learned", "changed": "Changed", "superseded": "No longer true", "restored": "True again"} | {
-    "forgotten": "Forgotten", "moved": "Moved"
-}  # fmt: skip
+_FACTS = {"learned": "Learned", "changed": "Changed", "superseded": "No longer true", "restored": "True again"}
+_FACTS |= {"forgotten": "Forgotten", "moved": "Moved"}
 _OTHERS = {
     "Entities": {"entity"},
     "Core notes": {"core"},

@@ -38,6 +38,7 @@ from quaid.sync.watcher import find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
 EMPTY_DAYS = 7
+GIT_STEP = "see them with git status; git add and git commit what is to stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
         remotes = memory.remotes.list_states()
     since = (now - timedelta(days=EMPTY_DAYS)).date().isoformat()
+    what = f"{len(uncommitted):,} note{'' if len(uncommitted) == 1 else 's'} with changes that are not committed"
     return Status(
         vault=str(memory.root),
         counts=counts,
@@ -186,7 +188,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         attention=(
             *_check_index(index, embedding),
             *list_attention(memory),
-            *_check_uncommitted(uncommitted),
+            *([CheckResult(what, GIT_STEP, tuple(uncommitted))] if uncommitted else []),
             *check_remotes(remotes),
         ),
     )
@@ -203,12 +205,6 @@ def _check_index(index: IndexStatus, embedding: EmbeddingStatus) -> Iterator[Che
         yield CheckResult(embedding.proposal, MULTILINGUAL_STEP)
     if index.failed:
         yield CheckResult(f"{index.failed:,} chunks could not be embedded", "quaid reindex")
-
-
-def _check_uncommitted(paths: list[str]) -> Iterator[CheckResult]:
-    if paths:
-        what = f"{len(paths):,} note{'' if len(paths) == 1 else 's'} with changes that are not committed"
-        yield CheckResult(what, "see them with git status; git add and git commit what is to stay", tuple(paths))
 
 
 def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:

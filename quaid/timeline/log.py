@@ -17,14 +17,12 @@ MAX_NAMED = 2
 MAX_QUOTED = 60
 """Characters of a statement that a line quotes."""
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
-_DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
-    "review": "answered:", "dispute": "disputed"
-}  # fmt: skip
+_DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"}
+_DONE |= {"review": "answered:", "dispute": "disputed"}
 """The prefix of a subject that describes its commit best -> its past tense."""
 _OF_TURNS = {"forget": "forgot", "restore": "restored"}
-_OF_FACTS = {"learned": "learned", "changed": "changed", "superseded": "replaced", "restored": "restored"} | {
-    "moved": "moved", "forgotten": "forgot"
-}  # fmt: skip
+_OF_FACTS = {"learned": "learned", "changed": "changed", "superseded": "replaced", "restored": "restored"}
+_OF_FACTS |= {"moved": "moved", "forgotten": "forgot"}
 _OF_NOTES = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
 _OF_EPISODES = {"added": "kept", "changed": "kept more of", "moved": "moved", "removed": "forgot"}
 _OF_QUESTIONS = {"added": "asked", "changed": "answered", "moved": "moved", "removed": "closed"}
