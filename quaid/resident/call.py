@@ -62,7 +62,12 @@ class Call:
         self.encoding = (sys.stdout.encoding or "") if sys.stdout else ""
         self.has_terminal = bool(sys.stdout) and sys.stdout.isatty()
         self.has_error_terminal = bool(sys.stderr) and sys.stderr.isatty()
-        self.columns = _columns()
+        columns = os.environ.get("COLUMNS", "")
+        self.columns = int(columns) if columns.isdecimal() else 0
+        try:  # as `shutil.get_terminal_size` does, which takes too long to import
+            self.columns = self.columns or os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+        except (OSError, ValueError, AttributeError):
+            self.columns = 80
         self.environ = {name: os.environ[name] for name in _ENVIRON if name in os.environ}
 
     def pack(self, identity: str) -> bytes:
@@ -244,17 +249,6 @@ def named_vaults(arguments: Sequence[str]) -> list[str]:
         elif argument.startswith("--vault="):
             named.append(argument.removeprefix("--vault="))
     return named
-
-
-def _columns() -> int:
-    """Return the width as `shutil.get_terminal_size` does, which takes too long to import."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    except (OSError, ValueError, AttributeError):
-        return 80
 
 
 def _text(field: bytes) -> str:

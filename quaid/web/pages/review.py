@@ -66,7 +66,14 @@ def show_review(memory: Memory, request: Request) -> Context:
     pending.sort(key=lambda question: (question.key != first, places.get(question.key, -1)))
     shown = pending[:MAX_CARDS]
     decisions = {question.key: memory.janitor.find_decision(question.key) for question in found}
-    notes_by_name, notes_by_id = _look_up(memory, shown, decisions)
+    index, names = memory.index(), {name for question in shown for name in question.about}
+    ids = {fact for question in shown if (decision := decisions[question.key]) for fact in decision.facts}
+    about = documents.find_documents(
+        index,
+        "path IN (SELECT value FROM json_each(?)) OR id IN (SELECT value FROM json_each(?))",
+        (json.dumps(documents.list_called(index, names)), json.dumps(sorted(ids))),
+    )
+    notes_by_name, notes_by_id = {note_name(each.path): each for each in about}, {each.id: each for each in about}
     uses = memory.answers.records.strengths(notes_by_id)
     keys = [question.key for question in shown]
     following = [*keys[1:], keys[0] if len(keys) > 1 else ""]
@@ -125,21 +132,6 @@ def _read_keys(given: str) -> list[str]:
 
 
 # -- cards -----------------------------------------------------------------------------------------------------------
-
-
-def _look_up(
-    memory: Memory, shown: Sequence[Question], decisions: Mapping[str, Decision | None]
-) -> tuple[dict[str, Document], dict[str, Document]]:
-    """Return the notes that questions are about, by name and by id."""
-    names = {name for question in shown for name in question.about}
-    ids = {fact for question in shown if (decision := decisions[question.key]) for fact in decision.facts}
-    index = memory.index()
-    found = documents.find_documents(
-        index,
-        "path IN (SELECT value FROM json_each(?)) OR id IN (SELECT value FROM json_each(?))",
-        (json.dumps(documents.list_called(index, names)), json.dumps(sorted(ids))),
-    )
-    return {note_name(each.path): each for each in found}, {each.id: each for each in found}
 
 
 def _make_card(
