@@ -22,7 +22,6 @@ from quaid.capture.prompt_pieces import (
     Piece,
     first_piece,
     read_material,
-    single_piece,
     split_material,
     states_nothing,
 )
@@ -114,7 +113,7 @@ class ConversationReader(PieceReader):
         material = read_material(text, everything=everything, through=answer.through)
         if not material.turns:
             return ConversationReading(material, Extraction())
-        prompt, piece = self.models.prompt(self.prompt), single_piece(material)
+        prompt, piece = self.models.prompt(self.prompt), first_piece(material)
         given: Any = admit_all(dict(answer.value))[0]
         draft = read_value(given, prompt.schema, partial(extraction.find_problems, piece=piece))
         value = draft.value

@@ -135,19 +135,14 @@ def learned_turns(fields: Mapping[str, object]) -> int:
     return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
-def first_piece(material: Material, limit_tokens: int) -> Piece:
-    """Return the first whole turns of `material` that fit, one at least, as one piece."""
+def first_piece(material: Material, limit_tokens: int | None = None) -> Piece:
+    """Return the first whole turns of `material` that fit, one at least, as one piece; without a limit all of them."""
     budget = limit_tokens
-    for place, turn in enumerate(material.turns):
-        budget -= _tokens(turn)
+    for place, turn in enumerate(material.turns if budget is not None else ()):
+        budget = (budget or 0) - _tokens(turn)
         if budget < 0 and place:
             material = replace(material, turns=material.turns[:place], last=material.turns[place - 1].number)
             break
-    return single_piece(material)
-
-
-def single_piece(material: Material) -> Piece:
-    """Return all of it as one piece."""
     turns = tuple(turn for turn in material.turns if not turn.is_note)
     return Piece(material, turns, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
 

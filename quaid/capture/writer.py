@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from quaid.open_vault import OpenVault
 
 PLAN_ATTEMPTS = 5
+NO_MESSAGE = Message("")
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 
 
@@ -81,7 +82,7 @@ class WritePlan:
 
     written: WriteResult
     edits: tuple[Edit, ...] = ()
-    message: Message = field(default_factory=lambda: Message(""))
+    message: Message = NO_MESSAGE
     details: Mapping[str, Any] = field(default_factory=dict)
     travels: bool = False
 

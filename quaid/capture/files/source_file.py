@@ -73,7 +73,18 @@ def read_file(path: Path) -> SourceFile:
     found = SourceFile(path, data, hashlib.sha256(data).hexdigest(), "text/plain", None, None, ())
     if b"%PDF-" in data[:1024]:
         return _read_pdf(found)
-    text, remarks = _decode(path, data)
+    remarks: tuple[str, ...] = ()
+    if data.startswith(_UTF16):
+        text = data.decode("utf-16", errors="replace")
+    elif len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):
+        what = next((f" (it looks like {what})" for magic, what in _ARCHIVES.items() if data.startswith(magic)), "")
+        raise BadInputError(f"{path} is not a text, markdown or PDF file{what}. Save it as one of these and try again.")
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = data.decode("cp1252", errors="replace")
+            remarks = (f"{os.fspath(path)} is not UTF-8; read as Windows-1252.",)
     # Before the text is split: half of a key is not recognised as one.
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
@@ -196,16 +207,3 @@ def _read_bytes(path: Path) -> bytes:
     if not data.strip():
         raise BadInputError(f"{path} is empty. Give a file with something to read in it.")
     return data
-
-
-def _decode(path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return (text, remarks), decoded as a note would be: UTF-8, UTF-16 with its mark, else Windows-1252."""
-    if data.startswith(_UTF16):
-        return data.decode("utf-16", errors="replace"), ()
-    if len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):
-        what = next((f" (it looks like {what})" for magic, what in _ARCHIVES.items() if data.startswith(magic)), "")
-        raise BadInputError(f"{path} is not a text, markdown or PDF file{what}. Save it as one of these and try again.")
-    try:
-        return data.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace"), (f"{os.fspath(path)} is not UTF-8; read as Windows-1252.",)

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -137,7 +138,7 @@ def _read(
     if form is not None:
         yield from form(skipped).read(read_lines(from_start, skipped))
     elif document is not None:
-        yield from _read_documents(iter(lambda: from_start.read(_START_BYTES), b""), document, skipped)
+        yield from _read_documents(iter(partial(from_start.read, _START_BYTES), b""), document, skipped)
     elif is_log:
         raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
     else:
