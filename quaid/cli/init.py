@@ -26,7 +26,6 @@ from quaid.errors import BadInputError, QuaidError, VaultExistsError
 from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
 from quaid.place import find_vault
-from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import MANY, start_embedding
 from quaid.trust import locate_vault
@@ -163,11 +162,15 @@ def run_init(
         ("index", count(report.total, "note")),
         ("owner", f'{owner}: "I" and "my" in a question mean you' if owner else None),
     )
-    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
+    head = f"{styled('Adopted' if created.plan.adopted else 'Made a vault in', 'green')} {created.root}"
     invocation.respond(
         titled(head, rows),
         vault=created.root,
-        **json_object(created, "adopted", "made_repository", "files", "commit", "folder"),
+        adopted=created.plan.adopted,
+        made_repository=created.made_repository,
+        files=created.files,
+        commit=created.commit,
+        folder=created.plan.folder,
         owner_name=owner,
         notes=report.total,
         pending=report.pending,
@@ -241,12 +244,12 @@ def _list_remarks(created: Created, owner: str, own: list[str]) -> Iterator[str]
     """Yield what the owner should know of the new vault; `own` are their notes that are not committed."""
     if not owner:
         yield 'Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME'
-    if not created.adopted:
+    if not created.plan.adopted:
         return
     yield "Your own notes are untouched: Quaid reads them and never edits them."
-    if created.clashes and created.folder:
-        named = ", ".join(f"{name}/" for name in created.clashes)
-        yield f"You have {named} already, so Quaid keeps its own folders in {created.folder}/."
+    if created.plan.clashes and created.plan.folder:
+        named = ", ".join(f"{name}/" for name in created.plan.clashes)
+        yield f"You have {named} already, so Quaid keeps its own folders in {created.plan.folder}/."
     if created.made_repository and own:
         git = f"git -C {shlex.quote(str(created.root))}"
         commit = f'{git} add -A && {git} commit -m "My notes"'

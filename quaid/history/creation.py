@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid import trust
 from quaid.history import merge_driver, vault_guard
@@ -21,19 +20,17 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import History
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """The outcome of `init`. `adopted` says that the folder had files of its own; `clashes` are those of its folders
-    that are called like Quaid's, which then lie in `folder`.
-    """
+class Created(NamedTuple):
+    """The outcome of `init`: what was planned, whether a repository was made, and the commit."""
 
     root: Path
-    adopted: bool
+    plan: VaultPlan
     made_repository: bool
-    files: tuple[str, ...]
     commit: str | None
-    clashes: tuple[str, ...] = ()
-    folder: str = ""
+
+    @property
+    def files(self) -> list[str]:
+        return [edit.rel_path for edit in self.plan.edits]
 
 
 def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], plan: VaultPlan) -> Created:
@@ -47,8 +44,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
             committed = transaction.apply(root, change, history)
     trust.trust(root)
     vault_guard.accept(root)
-    added = tuple(edit.rel_path for edit in plan.edits)
-    return Created(root, plan.adopted, made_repository, added, committed.id, plan.clashes, plan.folder)
+    return Created(root, plan, made_repository, committed.id)
 
 
 def create_repository(root: Path) -> bool:

@@ -179,20 +179,12 @@ def read_operation(root: Path) -> str | None:
     return repositories.read_state(repository).operation if repository is not None else None
 
 
-class Merge(NamedTuple):
-    """A merge commit. `ours` and `theirs` are the paths in the vault of the notes that each side alone has added;
-    `both` are those that both have added or changed.
-    """
-
-    ours: frozenset[str]
-    theirs: frozenset[str]
-    both: frozenset[str]
-
-
-def list_merges(git: Git, since: str | None) -> list[Merge]:
+def list_merges(git: Git, since: str | None) -> list[tuple[frozenset[str], frozenset[str], frozenset[str]]]:
     """The merges that HEAD has and the commit `since` has not, oldest first; without `since` HEAD, if it is one.
 
-    Nothing where git cannot tell: a shallow clone, no commit yet. Merges of a night with its branch are left out.
+    Each is three sets of paths in the vault: the notes that our side alone has added, those that theirs alone has
+    added, and those that both have added or changed. Nothing where git cannot tell: a shallow clone, no commit yet.
+    Merges of a night with its branch are left out.
     """
     known = [f"^{since}"] if since and git.resolve(since) else []
     span = ("--merges", f"-n{MAX_MERGES}", "HEAD", *known) if known else ("--no-walk", "--merges", "HEAD")
@@ -206,5 +198,5 @@ def list_merges(git: Git, since: str | None) -> list[Merge]:
         sides = [{git.repository.to_vault(path): old for path, (old, _) in side.items()} for side in changes]
         both = sides[0].keys() & sides[1].keys()
         added = [frozenset({path for path, old in side.items() if old is None} - both) for side in sides]
-        merges.append(Merge(added[0], added[1], frozenset(both)))
+        merges.append((added[0], added[1], frozenset(both)))
     return merges

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
-from quaid.history.merges import Merge, list_merges
+from quaid.history.merges import list_merges
 from quaid.history.repository import find_repository
 from quaid.index import documents, references
 from quaid.janitor.decision import CONFLICT, fact_evidence
@@ -72,7 +72,7 @@ def settle_merges(vault: OpenVault) -> Settled:
         nonlocal settled
         draft = _Draft(vault)
         for merge in merges:
-            draft.settle(merge)
+            draft.settle(*merge)
         settled = Settled(tuple(draft.joined), tuple(draft.questions))
         subject = f"merge: {len(draft.joined)} notes joined, asks {len(draft.questions)}"
         body = "\n".join(f"- {gone} is {stays}" for stays, gone in draft.joined)
@@ -101,23 +101,23 @@ class _Draft:
     def edits(self) -> tuple[Edit, ...]:
         return tuple(edit for _, edit in sorted(self._edits.items()) if edit.before != edit.after)
 
-    def settle(self, merge: Merge) -> None:
-        """Settle the notes that the sides of a merge have added or both have changed."""
-        sides = [[note for path in sorted(side) if (note := self._note(path))] for side in (merge.ours, merge.theirs)]
+    def settle(self, ours: frozenset[str], theirs: frozenset[str], both: frozenset[str]) -> None:
+        """Settle the notes that each side of a merge has added, and those that both have changed."""
+        sides = [[note for path in sorted(side) if (note := self._note(path))] for side in (ours, theirs)]
         for one, other in product(*([note for note in side if note.kind in _JOINED] for side in sides)):
             if one.kind is other.kind and _are_one(one, other):
                 self._join(*sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path)))
-        for path in sorted(merge.both):
+        for path in sorted(both):
             self._split_disputed(path)
         # Ask about two facts, one of each side, that give one subject two values of what it has one of.
         paths = {
             doc_id: path
-            for path, doc_id in documents.find_paths(self._index, [*merge.ours, *merge.theirs]).items()
+            for path, doc_id in documents.find_paths(self._index, [*ours, *theirs]).items()
             if (note := self._note(path)) and note.kind is Kind.FACT and not note.superseded_by
         }
         for first, second in sorted(list_opposed(self._index, list(paths))):
             pair = [paths.get(first, ""), paths.get(second, "")]
-            if any(left in merge.ours and right in merge.theirs for left, right in (pair, pair[::-1])):
+            if any(left in ours and right in theirs for left, right in (pair, pair[::-1])):
                 self._ask(*pair)
 
     def _get(self, path: str) -> bytes | None:

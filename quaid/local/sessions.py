@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from quaid.local import state_files
 
@@ -40,12 +39,17 @@ def read(state: Path, session: str) -> Given:
     ids: set[str] = set()
     compacted_at: datetime | None = None
     text = ""
-    for line in _lines(plan_record(state, session, {})[0]):
-        with suppress(ValueError, TypeError):
-            if line.get("compacted_at"):
-                ids, text, compacted_at = set(), "", datetime.fromisoformat(line["compacted_at"])
-            ids |= {str(one) for one in line.get("ids", ())}
-            text += f"{_lines_of(line.get('text', ''))}\n"
+    try:
+        lines = state_files.read(plan_record(state, session, {})[0]).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    for line in lines:
+        with suppress(ValueError, TypeError, AttributeError):
+            given = json.loads(line)
+            if given.get("compacted_at"):
+                ids, text, compacted_at = set(), "", datetime.fromisoformat(given["compacted_at"])
+            ids |= {str(one) for one in given.get("ids", ())}
+            text += f"{_lines_of(given.get('text', ''))}\n"
     return Given(frozenset(ids), compacted_at, text)
 
 
@@ -72,19 +76,6 @@ def clear_old(state: Path) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _MAX_AGE_S:
                 path.unlink()
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = state_files.read(path).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
-    found: list[dict[str, Any]] = []
-    for line in lines:
-        with suppress(ValueError):
-            if isinstance(record := json.loads(line), dict):
-                found.append(record)
-    return found
 
 
 def _lines_of(text: str) -> str:

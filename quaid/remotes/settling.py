@@ -38,7 +38,11 @@ def settle(
     for each in unmerged:
         side = each.ours or each.theirs
         if each.ours and each.theirs:
-            settled |= _keep_both(each.path, each.theirs.blob, contents, merged)
+            # Where git cannot mark a conflict, as in a picture, and took our version, theirs is stored next to it.
+            now, data = merged.get(each.path, b""), contents.get(each.theirs.blob)
+            if data is not None and data != now and not has_markers(now):
+                name = PurePosixPath(each.path)
+                settled[str(name.with_name(f"{name.stem}.conflict-{each.theirs.blob[:7]}{name.suffix}"))] = data
         elif each.base and side:
             base, theirs = contents.get(each.base.blob, b""), contents.get(side.blob, b"")
             if renamed := ids.get(_read_id(base) or ""):
@@ -53,15 +57,6 @@ def settle(
 def has_markers(data: bytes) -> bool:
     """Return whether a text has the markers of a conflict."""
     return data.startswith(_MARK) or b"\n" + _MARK in data
-
-
-def _keep_both(path: str, blob: str, contents: Contents, merged: Contents) -> Settled:
-    """Where git cannot mark a conflict, as in a picture, and took our version, store theirs next to it."""
-    now, theirs = merged.get(path, b""), contents.get(blob)
-    if theirs is None or theirs == now or has_markers(now):
-        return {}
-    name = PurePosixPath(path)
-    return {str(name.with_name(f"{name.stem}.conflict-{blob[:7]}{name.suffix}")): theirs}
 
 
 def _settle_removed(path: str, base: bytes, theirs: bytes, place: Layout) -> Settled:

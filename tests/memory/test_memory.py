@@ -540,7 +540,7 @@ def test_a_folder_of_notes_is_adopted_and_left_as_it_was(tmp_path: Path, reposit
         assert {name: after[name] for name in before} == before
         assert {name: (owner.root / name).stat().st_mtime_ns for name in before} == times
         assert {name for name in after.keys() - before.keys() if not name.startswith("facts/")} == set(created.files)
-        assert (created.adopted, created.made_repository) == (True, not repository)
+        assert (created.plan.adopted, created.made_repository) == (True, not repository)
         assert_verified(memory)
     changed = set(owner.git("log", "--format=", "--name-only", "--author=quaid@localhost").splitlines())
     assert changed & before.keys() == set()
