@@ -43,7 +43,22 @@ class SourceRoot:
 def check_roots(vault: Path, written: Sequence[str]) -> tuple[SourceRoot, ...]:
     """Return the source roots in PROJECT.md, in their order, with the problems for which they are not read."""
     allowed = allowed_roots() if written else ()
-    return tuple(_check_root(vault, root, allowed) for root in written)
+    found = []
+    for root in written:
+        try:
+            folder = Path(vault, Path(root).expanduser())
+            real, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(vault))
+        except (RuntimeError, ValueError):  # ~nobody, or a zero byte
+            found.append(SourceRoot(root, vault / "projects", "is not a path"))
+            continue
+        problem = _find_problem(vault, real, inside)
+        can_be_allowed = False
+        if not problem and real.is_relative_to(inside):
+            problem = "" if _has_its_history_in(inside, real) else "has its history outside of the vault"
+        elif not problem and not any(real.is_relative_to(above) for above in allowed):
+            problem, can_be_allowed = "lies outside of the vault, and nobody on this machine has allowed it", True
+        found.append(SourceRoot(root, folder, problem, can_be_allowed))
+    return tuple(found)
 
 
 def next_step(project: str, root: SourceRoot) -> str:
@@ -75,22 +90,6 @@ def allow(folders: Sequence[Path]) -> None:
     if new:
         with changing_user_config() as document:
             document.setdefault("trust", {})[KEY] = [*known, *new]
-
-
-def _check_root(vault: Path, written: str, allowed: Sequence[str]) -> SourceRoot:
-    try:
-        folder = Path(vault, Path(written).expanduser())
-        real, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(vault))
-    except (RuntimeError, ValueError):  # ~nobody, or a zero byte
-        return SourceRoot(written, vault / "projects", "is not a path")
-    if problem := _find_problem(vault, real, inside):
-        return SourceRoot(written, folder, problem)
-    if real.is_relative_to(inside):
-        is_own = _has_its_history_in(inside, real)
-        return SourceRoot(written, folder, "" if is_own else "has its history outside of the vault")
-    if not any(real.is_relative_to(root) for root in allowed):
-        return SourceRoot(written, folder, "lies outside of the vault, and nobody on this machine has allowed it", True)
-    return SourceRoot(written, folder)
 
 
 def _find_problem(vault: Path, real: Path, inside: Path) -> str:

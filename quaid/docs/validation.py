@@ -48,7 +48,14 @@ def invented(before: str, after: str, material: str) -> list[str]:
     """
     known = f"{before}\n{material}"
     words = set(_WORD.findall(known))
-    names = (name for span in _CODE.finditer(_new_lines(before, after)) for name in _names(span[1]))
+    names: list[str] = []
+    for span in _CODE.finditer(_new_lines(before, after)):
+        code = span[1]
+        found = list(_TOKEN.finditer(code))
+        for token in found:  # all of it, or those of its words that do not look like plain words
+            name = token[0].strip(".:/!?`")
+            if name and (len(found) == 1 or _NAME.search(name) or code[token.end() : token.end() + 1] == "("):
+                names.append(name)
     return list(dict.fromkeys(name for name in names if not _is_known(name, known, words)))
 
 
@@ -103,15 +110,6 @@ def _acting(text: str) -> set[str]:
 def _new_lines(before: str, after: str) -> str:
     known = set(before.split("\n"))
     return "\n".join(line for line in after.split("\n") if line not in known)
-
-
-def _names(code: str) -> Iterator[str]:
-    """Yield the names in a span of code: all of it, or those of its words that do not look like plain words."""
-    found = list(_TOKEN.finditer(code))
-    for token in found:
-        name = token[0].strip(".:/!?`")
-        if name and (len(found) == 1 or _NAME.search(name) or code[token.end() : token.end() + 1] == "("):
-            yield name
 
 
 def _is_known(token: str, known: str, words: set[str]) -> bool:

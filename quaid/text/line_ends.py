@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
@@ -21,7 +21,16 @@ def restore_lines(before: str, changed: str, shown: str | None = None) -> str:
     edited = _split(before if shown is None else shown)[0]
     usual = Counter(ends[:-1]).most_common(1)[0][0] if len(ends) > 1 else "\n"
     lines: list[str] = []
-    for there, place in _pair(edited, new):
+    # The number of each new line with that of the old line that it replaces, None for a further one.
+    head = _count_same(edited, new)
+    tail = _count_same(edited[head:][::-1], new[head:][::-1])
+    middle = edited[head : len(edited) - tail], new[head : len(new) - tail]
+    pairs: list[tuple[int | None, int]] = [(place, place) for place in range(head)]
+    for _, start, end, first, last in SequenceMatcher(None, *middle).get_opcodes():
+        places = ((start + place - first, place) for place in range(first, last))
+        pairs += [(head + there if there < end else None, head + place) for there, place in places]
+    pairs += [(len(edited) - tail + place, len(new) - tail + place) for place in range(tail)]
+    for there, place in pairs:
         is_same = there is not None and edited[there] == new[place]
         lines.append(old[there] if there is not None and is_same else new[place])
         lines.append("" if place == len(new) - 1 else (ends[there] if there is not None else "") or usual)
@@ -32,20 +41,6 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     """Return the lines of a text and their ends; that of the last is empty."""
     pieces = _END.split(text)
     return pieces[::2], [*pieces[1::2], ""]
-
-
-def _pair(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int | None, int]]:
-    """Yield (number of the old line that it replaces, None for a further one, number) for each new line."""
-    head = _count_same(old, new)
-    tail = _count_same(old[head:][::-1], new[head:][::-1])
-    yield from ((place, place) for place in range(head))
-    middle = old[head : len(old) - tail], new[head : len(new) - tail]
-    for _, start, end, first, last in SequenceMatcher(None, *middle).get_opcodes():
-        for place in range(first, last):
-            there = start + place - first
-            yield head + there if there < end else None, head + place
-    for place in range(tail):
-        yield len(old) - tail + place, len(new) - tail + place
 
 
 def _count_same(one: Sequence[str], other: Sequence[str]) -> int:

@@ -136,14 +136,10 @@ def _unit(step: int, unit: str, _match: re.Match[str], today: date) -> Window:
 
 
 def _ago(language: str, unit: str, match: re.Match[str], today: date) -> Window:
-    return unit_of(shift(today, -_count(language, match[1]), unit), unit)
-
-
-def _count(language: str, number: str) -> int:
-    if number.isdecimal():
-        return int(number)
     words = _NUMBERS[language].split()
-    return next(place for place, word in enumerate(words, 1) if re.fullmatch(word, number.lower()))
+    named = (place for place, word in enumerate(words, 1) if re.fullmatch(word, match[1].lower()))
+    count = int(match[1]) if match[1].isdecimal() else next(named)
+    return unit_of(shift(today, -count, unit), unit)
 
 
 def _named(language: str, match: re.Match[str], today: date) -> Window | None:

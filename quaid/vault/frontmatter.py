@@ -141,7 +141,12 @@ def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
         changed = _change_head(head, node.value if node else [], key, value, _newline(text))
         # Whatever was planned, the new head has the new value and is otherwise as it was.
         expected = before if key in dict(before) else [*before, (key, None)]
-        expected = [(name, _as_read(value) if name == key else old) for name, old in expected]
+        read: Any = value
+        if isinstance(value, (bool, int, float)):
+            read = _inline(value)
+        elif value is not None and not isinstance(value, str):
+            read = [str(item) for item in value]
+        expected = [(name, read if name == key else old) for name, old in expected]
         after, error = _try_pairs(changed)
         if error or after != [pair for pair in expected if pair[0] != key or value is not None]:
             raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching the text around it")
@@ -347,12 +352,6 @@ def _change_items(head: str, node: Any, items: list[str], newline: str) -> str:
         return head[:line_start] + newline.join(lines) + head[end:]
     line_end = head.find("\n", end) + 1
     return head[:line_end] + "".join(f"{line}{newline}" for line in lines) + head[line_end:]
-
-
-def _as_read(value: Value | None) -> Any:
-    if isinstance(value, str) or value is None:
-        return value
-    return _inline(value) if isinstance(value, (bool, int, float)) else [str(item) for item in value]
 
 
 def _end(head: str, node: Any) -> int:

@@ -212,14 +212,14 @@ def is_vault_path(rel_path: str) -> bool:
 
 def is_repository_path(rel_path: str) -> bool:
     """Return True if the path is inside the vault and none of git's own, on any file system."""
-    names = rel_path.split("/")
-    return "\0" not in rel_path and not any(name in {"", ".", ".."} or _is_gits(name) for name in names)
-
-
-def _is_gits(name: str) -> bool:
-    """Some file systems take `.GIT`, `.git ` and `git~1` for `.git`, and leave out what is not seen."""
-    seen = "".join(char for char in normalize("NFKC", name).lower() if category(char) != "Cf")
-    return re.fullmatch(r"(\.git|git~\d+)(:.*)?[. ]*", seen) is not None
+    if "\0" in rel_path:
+        return False
+    for name in rel_path.split("/"):
+        # Some file systems take `.GIT`, `.git ` and `git~1` for `.git`, and leave out what is not seen.
+        seen = "".join(char for char in normalize("NFKC", name).lower() if category(char) != "Cf")
+        if name in {"", ".", ".."} or re.fullmatch(r"(\.git|git~\d+)(:.*)?[. ]*", seen):
+            return False
+    return True
 
 
 def is_conflict_copy(rel_path: str) -> bool:
