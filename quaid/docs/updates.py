@@ -92,7 +92,19 @@ def ask_update(
         edits, problems = _fit_edits(text, value["edits"])
         if value["still_true"] == bool(value["edits"]):
             return edits, [*problems, "`still_true` is true exactly when there are no edits"]
-        return edits, [*problems] or [*(_find_problems(text, edits, material) if edits else ())]
+        if problems or not edits:
+            return edits, [*problems]
+        before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
+        size = len(before) - headings.text_start(before)
+        found: list[str | ItemProblem] = [*faults(before, after)]
+        if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
+            found.append("that is more than half of the doc: change only what is no longer true")
+        if len(after) > 2 * len(before) + TINY:
+            found.append("the doc would be twice as long: change only what is no longer true")
+        if names := invented(before, after, material):
+            shown = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
+            found.append(f"`replace` names {shown}, which neither the sources nor the doc do")
+        return edits, found
 
     inputs = show_stale(path, text, changes, files, refused)
     answer = models.ask(models.prompt(PROMPT), inputs, check=lambda value: check(value)[1])
@@ -155,20 +167,6 @@ def _fit_edits(
     found, problems = replacements.fit(text, edits, find_fault)
     wrong = [ItemProblem("edits", place, problem) for place, problem in problems]
     return [replace(edit, reason=clean(edit.reason)) for edit in found], wrong
-
-
-def _find_problems(text: str, edits: Sequence[Replacement], material: str) -> list[str]:
-    before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
-    size = len(before) - headings.text_start(before)
-    problems = list(faults(before, after))
-    if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
-        problems.append("that is more than half of the doc: change only what is no longer true")
-    if len(after) > 2 * len(before) + TINY:
-        problems.append("the doc would be twice as long: change only what is no longer true")
-    if names := invented(before, after, material):
-        shown = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
-        problems.append(f"`replace` names {shown}, which neither the sources nor the doc do")
-    return problems
 
 
 def _find_cut_problems(text: str, edits: Sequence[Replacement]) -> list[str]:
