@@ -162,13 +162,11 @@ def run_view(
       quaid view "Maya Chen"
       quaid view --no-browser --port 0
     """
+    from quaid.web import server, templating
+
     path = "/"
     with invocation.open() as memory:
         root = memory.root
         if ref is not None:
-            from quaid.web.templating import memory_path
-
-            path = memory_path(choosing(invocation, memory, ref, memory.get).reference)
-    from quaid.web.server import PORT, serve
-
-    serve(root, PORT if port is None else port, path, with_browser=browser)
+            path = templating.memory_path(choosing(invocation, memory, ref, memory.get).reference)
+    server.serve(root, server.PORT if port is None else port, path, with_browser=browser)

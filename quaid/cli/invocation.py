@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from quaid.cli.terminal import ProgressBar
 from quaid.errors import QuaidError, UsageError
 from quaid.resident.call import DeclinedError
 from quaid.shapes import json_value
 from quaid.text.invisible import escaped_json
 
 if TYPE_CHECKING:
-    from quaid.cli.terminal import ProgressBar
     from quaid.memory import Memory
 
 JSON_VERSION = 1
@@ -87,8 +87,6 @@ class Invocation:
         """A bar on a terminal's stderr for what `memory` does inside the `with`, once that takes long."""
         if self.lent is not None:
             raise DeclinedError  # what takes long is shown to the caller while it lasts
-        from quaid.cli.terminal import ProgressBar
-
         bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)
         memory.report_to(bar.update, self.notify)
         return bar
@@ -96,18 +94,15 @@ class Invocation:
     def notify(self, text: str) -> None:
         """Print a remark for the person at the terminal; never part of the answer."""
         if not self.quiet:
-            print(_safe(text), file=sys.stderr)
+            print(_redact(text), file=sys.stderr)
 
     def print(self, text: str = "") -> None:
         """Print a line of the answer, without secrets: only `get` and `export` give the notes as they are."""
-        print(_safe(text))
+        print(_redact(text))
 
     def print_json(self, **shape: object) -> None:
         """Print one JSON object in one line, version first, without secrets. Records in it become objects."""
-        from quaid.redaction import admit_all
-
-        safe, _ = admit_all(json_value(shape))
-        print(render_json(safe))
+        print(render_json(_redact(json_value(shape))))
 
     def respond(self, text: str, /, **shape: object) -> None:
         """Print the answer: `shape` as JSON for programs, `text` for people."""
@@ -119,13 +114,14 @@ class Invocation:
 
 def print_error(text: str) -> None:
     """Print what went wrong to stderr, --quiet or not; without secrets, as it may repeat what was typed."""
-    print(f"quaid: {_safe(text)}", file=sys.stderr)
+    print(f"quaid: {_redact(text)}", file=sys.stderr)
 
 
-def _safe(text: str) -> str:
-    from quaid.redaction import admit  # a start that says nothing does not wait for it
+def _redact(value: Any) -> Any:
+    """Return a text, or a JSON value, without secrets."""
+    from quaid.redaction import admit_all  # a start that prints nothing does not wait for it
 
-    return admit(text).text
+    return admit_all(value)[0]
 
 
 def render_json(shape: Mapping[str, object]) -> str:
