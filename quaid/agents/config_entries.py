@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quaid.agents import config_text
-from quaid.agents.config_text import Syntax, is_same
+from quaid.agents.config_text import ConfigTextError, Syntax, edit, is_same, read
 
 Place = tuple[str | int, ...]
 
@@ -34,10 +33,6 @@ class ConfigEntry:
     def name(self) -> str:
         """The path for people: `mcpServers.quaid`."""
         return ".".join(self.path)
-
-
-class ConfigTextError(ValueError):
-    """The config cannot be edited; the message says why, without the file's name."""
 
 
 def merge(
@@ -70,7 +65,7 @@ def merge(
             listed = value_at(plain, entry.path)
             place, value = ((*place, len(listed)), value) if listed else (place, [value])
         for path, item in _list_differences(value_at(plain, place), value, place):
-            text = _edit(text, syntax, path, item)
+            text = edit(text, syntax, path, item)
             changed[entry.name] = None
     return text, tuple(changed)
 
@@ -121,25 +116,6 @@ def render_snippet(syntax: Syntax, entries: Sequence[ConfigEntry]) -> str:
         return json.dumps(read(merge("", syntax, entries)[0], syntax), ensure_ascii=False)
     tables = [(entry.name, (f"{key} = {json.dumps(item)}" for key, item in entry.value.items())) for entry in entries]
     return "; ".join(f"{name} = {{{', '.join(items)}}}" for name, items in tables)
-
-
-def read(text: str, syntax: Syntax) -> Any:
-    """Return the values of a config, `{}` for an empty one.
-
-    Raises:
-        ConfigTextError: it is broken.
-    """
-    try:
-        return config_text.read(text, syntax)
-    except ValueError as error:
-        raise ConfigTextError(str(error)) from error
-
-
-def _edit(text: str, syntax: Syntax, path: Place, value: Any) -> str:
-    try:
-        return config_text.edit(text, syntax, path, value)
-    except ValueError as error:
-        raise ConfigTextError(str(error)) from error
 
 
 def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Place]:
@@ -208,4 +184,4 @@ def _delete(text: str, syntax: Syntax, place: Place, entry: ConfigEntry) -> str:
         place = place[:-2]
     while len(place) > 1 and len(value_at(plain, place[:-1])) == 1:
         place = place[:-1]
-    return _edit(text, syntax, place, None)
+    return edit(text, syntax, place, None)

@@ -26,26 +26,28 @@ _Member = tuple[str | int, int, int, int]
 """A member of an object or a list: its key, and where it, its value and the text after it begin."""
 
 
+class ConfigTextError(ValueError):
+    """The config cannot be read or edited; the message says why, without the file's name."""
+
+
 def read(text: str, syntax: Syntax) -> Any:
     """Return the values of a config, `{}` for an empty one.
 
     Raises:
-        ValueError: it is broken; the message contains the place.
+        ConfigTextError: it is broken; the message contains the place.
     """
     if syntax == "file":
         return text
-    if syntax == "toml":
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    bare = _without_extras(text, syntax)
+    bare = text.removeprefix("\ufeff") if syntax == "toml" else _without_extras(text, syntax)
     try:
-        return json.loads(bare) if bare.strip() else {}
+        return tomllib.loads(bare) if syntax == "toml" else json.loads(bare) if bare.strip() else {}
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ConfigTextError("it is nested too deep") from error
     except ValueError as error:
-        problem = str(error).rpartition(" (char")[0]
-        if syntax != "jsonc":
+        problem = str(error).partition(" (char")[0]
+        if syntax in {"json", "comments"}:
             problem = f"this program reads plain JSON only, and this is not plain JSON: {problem}"
-        raise ValueError(problem) from error
+        raise ConfigTextError(problem) from error
 
 
 def edit(text: str, syntax: Syntax, path: Sequence[str | int], value: object) -> str:
@@ -54,7 +56,7 @@ def edit(text: str, syntax: Syntax, path: Sequence[str | int], value: object) ->
     Missing objects are made; a list grows by the index after its last.
 
     Raises:
-        ValueError: the text is written so that it cannot be changed safely.
+        ConfigTextError: the text is written so that it cannot be changed safely.
     """
     return _edit_toml(text, path, value) if syntax == "toml" else _edit_json(text, syntax, path, value)
 
@@ -227,4 +229,4 @@ def _edit_toml(text: str, path: Sequence[str | int], value: object) -> str:
             return text[: len(text) - len(bare)] + after.replace("\r\n", "\n").replace("\n", newline)
     except (TOMLKitError, ValueError, KeyError, TypeError):
         pass
-    raise ValueError("the table is written in a way that cannot be edited without touching the rest")
+    raise ConfigTextError("the table is written in a way that cannot be edited without touching the rest")

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from quaid.agents import config_entries, config_files
-from quaid.agents.config_entries import ConfigTextError
+from quaid.agents import config_entries, config_files, config_text
 from quaid.agents.config_files import ConfigFile, Receipt, fingerprint, load_receipts, save_receipts
 from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
@@ -163,7 +162,7 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
         wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
         try:
             text, removed, altered = config_entries.remove(file.text, target.syntax, wanted, written)
-        except ConfigTextError as error:
+        except config_text.ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if not removed:
             continue
@@ -191,11 +190,11 @@ def list_hosts(machine: Machine) -> tuple[HostStatus, ...]:
             installed = any(
                 any(config_entries.find_places(plain, entry))
                 for target in targets
-                for plain in [config_entries.read(config_files.read(target.path).text, target.syntax)]
+                for plain in [config_text.read(config_files.read(target.path).text, target.syntax)]
                 for entry in target.wanted
                 if entry.kind != "item"
             )
-        except (ConfigTextError, HostConfigError) as error:
+        except (config_text.ConfigTextError, HostConfigError) as error:
             problem = str(error)
         found = any(mark.exists() for mark in host.marks(machine))
         statuses.append(HostStatus(host, found, installed, tuple(target.path for target in targets), problem))
@@ -275,7 +274,7 @@ def _write(machine: Machine, change: ConfigChange) -> ConfigChange:
 def _merge(target: Target, file: ConfigFile) -> tuple[str, tuple[str, ...]]:
     try:
         return config_entries.merge(file.text, target.syntax, target.wanted, target.unwanted)
-    except ConfigTextError as error:
+    except config_text.ConfigTextError as error:
         snippet = config_entries.render_snippet(target.syntax, target.wanted)
         raise HostConfigError(target.path, str(error), snippet) from error
 
@@ -288,7 +287,7 @@ def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:
         before = known.pop(str(target.path), None)
         if change.after is None or change.exact:
             continue
-        plain = config_entries.read(change.after.decode(), target.syntax)
+        plain = config_text.read(change.after.decode(), target.syntax)
         if not any(any(config_entries.find_places(plain, entry)) for entry in target.wanted):
             continue
         after, backup = fingerprint(change.after), change.backup.name if change.backup else None

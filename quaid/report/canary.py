@@ -22,8 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from quaid.agents import config_entries, config_files
-from quaid.agents.config_entries import ConfigTextError, value_at
+from quaid.agents import config_entries, config_files, config_text
+from quaid.agents.config_entries import value_at
+from quaid.agents.config_text import ConfigTextError
 from quaid.agents.hosts import GRANT_CONVERSATIONS, HOSTS, NAME, Host, InstallOptions, Machine, hooks_of
 from quaid.errors import HookProofError, HostConfigError, QuaidError
 from quaid.memory import Memory
@@ -143,7 +144,7 @@ def find_commands(machine: Machine, host: Host, *, project: bool = False) -> Hos
     servers: list[Any] = []
     hooks: dict[str, Any] = {}
     for target in host.targets(machine, InstallOptions((NAME,), project=project, plugin=host.plugin == "always")):
-        plain = config_entries.read(config_files.read(target.path).text, target.syntax)
+        plain = config_text.read(config_files.read(target.path).text, target.syntax)
         servers += [value_at(plain, entry.path) for entry in target.wanted if entry.path[-1:] == (NAME,)]
         hooks |= _read_hooks(plain)
         path = value_at(plain, ("extraKnownMarketplaces", NAME, "source", "path"))
@@ -267,7 +268,7 @@ def _read_json(path: Path) -> Any:
     file = config_files.read(path)
     if file.data is None:
         raise HostConfigError(path, "the plugin that is switched on is not there")
-    return config_entries.read(file.text, "json")
+    return config_text.read(file.text, "json")
 
 
 # -- running commands ------------------------------------------------------------------------------------------------
