@@ -64,7 +64,8 @@ class DocView(NamedTuple):
 def list_projects(memory: Memory) -> list[ProjectView]:
     """Return the projects, whatever their state, as their last check has left them. No repository is read."""
     projects = [each for each in memory.documentation.projects(STATES) if _sees(memory, each.path)]
-    return _view_known(memory, projects)
+    known = memory.documentation.known()
+    return [_view_known(memory, project, known) for project in projects]
 
 
 def read_project(memory: Memory, name: str) -> ProjectView:
@@ -73,7 +74,7 @@ def read_project(memory: Memory, name: str) -> ProjectView:
     Raises:
         BadInputError: no project has that name.
     """
-    return _view_known(memory, [_find_project(memory, name)])[0]
+    return _view_known(memory, _find_project(memory, name), memory.documentation.known())
 
 
 def check_project(memory: Memory, name: str) -> ProjectView:
@@ -105,18 +106,14 @@ def _find_project(memory: Memory, name: str) -> Project:
     return project
 
 
-def _view_known(memory: Memory, projects: Sequence[Project]) -> list[ProjectView]:
-    known = memory.documentation.known()
-    views = []
-    for project in projects:
-        refused = [
-            f"The source root {root.written} {root.problem}. {next_step(project.name, root)}"
-            for root in check_roots(memory.root, project.source_roots)
-            if root.problem
-        ]
-        found = [freshness for freshness in known if project.owns(freshness.doc)]
-        views.append(_view(memory, project, found, refused, is_checked=False))
-    return views
+def _view_known(memory: Memory, project: Project, known: Sequence[Freshness]) -> ProjectView:
+    refused = [
+        f"The source root {root.written} {root.problem}. {next_step(project.name, root)}"
+        for root in check_roots(memory.root, project.source_roots)
+        if root.problem
+    ]
+    found = [freshness for freshness in known if project.owns(freshness.doc)]
+    return _view(memory, project, found, refused, is_checked=False)
 
 
 def _view(
