@@ -49,7 +49,7 @@ MUTATIONS = (
     ("llm", "if len(opened) > _MAX_DEPTH", "if len(opened) >= 2 * _MAX_DEPTH", "llm"),
     ("local", "if for_good or tried.attempts >= ATTEMPTS", "if for_good or tried.attempts > ATTEMPTS", "local/test_queue.py"),
     ("local", "if not 200 <= status < 300", "if not 200 <= status <= 300", "local/test_notifications.py"),
-    ("recall", "max(least, min(most,", "max(least, max(most,", "recall/test_cutoff.py recall/test_pipeline.py"),
+    ("recall", "max(MIN_HITS, min(MAX_HITS,", "max(MIN_HITS, max(MAX_HITS,", "recall/test_cutoff.py recall/test_pipeline.py"),
     ("recall", "min(1.0, use.accesses / ", "max(1.0, use.accesses / ", "recall/test_scoring.py"),
     ("recall", "return day < ended[:10]", "return day <= ended[:10]", "recall"),
     ("recall", "if began is not None and began[:10] > day", "if began is not None and began[:10] >= day", "recall"),
