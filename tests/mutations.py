@@ -43,7 +43,7 @@ MUTATIONS = (
     ("index", "if len(rows) <= limit:", "if len(rows) < limit:", "index"),
     ("index", "cosines.min()]]", "cosines.max()]]", "index"),
     ("index", "if not _MIN_ID_PART <= len(text)", "if not _MIN_ID_PART < len(text)", "index/test_references.py"),
-    ("embed", "- 1.0) < TOLERANCE", "- 1.0) > TOLERANCE", "embed/test_cache.py"),
+    ("embed", "- 1.0) < TOLERANCE", "- 1.0) > TOLERANCE", "embed/test_services.py"),
     ("embed", "(norms > 0) & ", "", "embed/test_services.py"),
     ("llm", "and abs(value) != math.inf", "and abs(value) >= 0", "llm"),
     ("llm", "if len(opened) > _MAX_DEPTH", "if len(opened) >= 2 * _MAX_DEPTH", "llm"),

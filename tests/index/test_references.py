@@ -45,6 +45,7 @@ def index():
         ("maxwell's demon > A", "own/202401051231.md", None),
         ("京都の旅", "own/202401051232.md", None),
         ("[[京都の旅#Teil]]", "own/202401051232.md", "Teil"),
+        ("01aa", "facts/tea.md", None),
         ("todo", "own/todo.md", None),
         ("Todo", "work/Todo.md", None),
         ("work/todo", "work/Todo.md", None),
