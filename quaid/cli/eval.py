@@ -66,7 +66,8 @@ def run_eval(
         after=_side_shape(points[1], new),
         questions=[
             {
-                **json_object(now.question, "group", "place", question=now.question.text),
+                "question": now.question.text,
+                **json_object(now.question, "group", "place"),
                 "hits": now.hits,
                 "expected": [
                     {"answer": name, "before": rank, "after": later}
