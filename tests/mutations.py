@@ -60,7 +60,7 @@ MUTATIONS = (
     ("janitor", "age >= MIN_AGE_DAYS and", "age > MIN_AGE_DAYS and", "janitor/test_promotion.py"),
     ("janitor", "if score >= MIN_IMPORTANCE", "if score >= 0", "janitor/test_promotion.py"),
     ("janitor", "_modified(path) < then]", "_modified(path) > then]", "janitor/test_runner.py"),
-    ("timeline", "if len(one.changes) <= log.MAX_READ", "if len(one.changes) < MAX_READ", "timeline"),
+    ("timeline", "if len(one.changes) <= log.MAX_READ", "if len(one.changes) < log.MAX_READ", "timeline"),
     ("docs", "if not size <= 2 * left < 2 * size", "if not size < 2 * left < 2 * size", "docs/test_updates.py janitor/test_docs.py"),
     ("docs", "if size >= TINY and 2 * sum", "if 2 * sum", "docs/test_updates.py"),
     ("sync", "return len(removed) > count and ", "return ", "sync"),
