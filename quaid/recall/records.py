@@ -219,13 +219,13 @@ class RecallRecords:
     def _read_ledger(self, device: str) -> Mapping[str, Use]:
         path = ledger.ledger_path(device, self._layout)
         try:
-            found = ledger.read_ledger(self._root, device, self._layout)
+            rows, broken = ledger.read_ledger(self._root, device, self._layout)
         except OSError as error:
             self._say(f"{path} cannot be read ({error.strerror}) and does not count")
             return {}
-        if found.broken:
-            self._say(f"lines of {path} that cannot be read and do not count: {found.broken:,}")
-        return found.rows
+        if broken:
+            self._say(f"lines of {path} that cannot be read and do not count: {broken:,}")
+        return rows
 
 
 class _Tables:

@@ -76,14 +76,6 @@ class KeyLines(NamedTuple):
     lines: str
 
 
-class _Place(NamedTuple):
-    """The offsets of a head without its `---` lines, and of the body behind it."""
-
-    start: int
-    end: int
-    body: int
-
-
 def parse(text: str) -> Head:
     """Read a note's head. Never fails: a broken line is a problem and costs no other line. Its `key: value` is read as
     text; what is no property at all goes to the body.
@@ -97,13 +89,13 @@ def parse(text: str) -> Head:
     lines = text.replace("\r\n", "\n")
     inner = _split(lines) or place
     try:
-        pairs = _pairs(_compose(lines[inner.start : inner.end]))
+        pairs = _pairs(_compose(lines[slice(*inner[:2])]))
     except yaml.YAMLError as error:
-        fields, left_over, broken = _read_entries(text[place.start : place.end])
+        fields, left_over, broken = _read_entries(text[slice(*place[:2])])
         problem = f"the frontmatter is not YAML: {_explain(error)}"
-        return Head(fields, left_over + text[place.body :], tuple(broken or [problem])[:_MAX_PROBLEMS])
+        return Head(fields, left_over + text[place[2] :], tuple(broken or [problem])[:_MAX_PROBLEMS])
     repeated = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-    return Head(dict(pairs), lines[inner.body :].strip(), tuple(map(_REPEATED.format, repeated)))
+    return Head(dict(pairs), lines[inner[2] :].strip(), tuple(map(_REPEATED.format, repeated)))
 
 
 def list_values(value: object) -> list[str]:
@@ -114,7 +106,7 @@ def list_values(value: object) -> list[str]:
 def body_start(text: str) -> int:
     """The offset at which the body begins (0 when there is no head)."""
     place = _split(text)
-    return place.body if place else 0
+    return place[2] if place else 0
 
 
 def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
@@ -134,7 +126,8 @@ def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
         place = _split(text)
         if place is None:
             raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-        head = text[place.start : place.end]
+        start, end, _ = place
+        head = text[start:end]
         node, before = _read_pairs(head)
         if node is not None and node.flow_style:
             raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
@@ -150,7 +143,7 @@ def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
         after, error = _try_pairs(changed)
         if error or after != [pair for pair in expected if pair[0] != key or value is not None]:
             raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching the text around it")
-        text = text[: place.start] + changed + text[place.end :]
+        text = text[:start] + changed + text[end:]
     return text
 
 
@@ -163,7 +156,7 @@ def split_keys(text: str) -> list[KeyLines]:
     place = _split(text)
     if place is None and _OPEN.match(text):
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-    head = text[place.start : place.end] if place else ""
+    head = text[slice(*place[:2])] if place else ""
     node, pairs = _read_pairs(head)
     marks = [key.start_mark for key, _ in node.value] if node is not None and not node.flow_style else []
     starts = [mark.index - mark.column for mark in marks]
@@ -234,10 +227,11 @@ def _plain_value(node: Any, left: Iterator[int]) -> Any:
     return "" if node.tag == "tag:yaml.org,2002:null" else node.value
 
 
-def _split(text: str) -> _Place | None:
+def _split(text: str) -> tuple[int, int, int] | None:
+    """Return the offsets of a head without its `---` lines, its end, and the start of the body behind it."""
     opening = _OPEN.match(text)
     closing = _CLOSE.search(text, opening.end()) if opening else None
-    return _Place(opening.end(), closing.start(), min(closing.end() + 1, len(text))) if opening and closing else None
+    return (opening.end(), closing.start(), min(closing.end() + 1, len(text))) if opening and closing else None
 
 
 def _read_entries(head: str) -> tuple[dict[str, Any], str, list[str]]:

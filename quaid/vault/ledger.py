@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from quaid.model import Use
 from quaid.vault import files
@@ -31,15 +30,10 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
-class Ledger(NamedTuple):
-    """One device's counters by memory id. `broken` counts the lines that could not be read and were left out."""
-
-    rows: Mapping[str, Use]
-    broken: int = 0
-
-
-def parse_ledger(data: bytes) -> Ledger:
-    """Read a ledger; of two lines about one memory the later state counts."""
+def parse_ledger(data: bytes) -> tuple[dict[str, Use], int]:
+    """Return a device's counters by memory id, and the number of lines that could not be read and were left out. Of
+    two lines about one memory the later state counts.
+    """
     rows: dict[str, Use] = {}
     broken = 0
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
@@ -55,7 +49,7 @@ def parse_ledger(data: bytes) -> Ledger:
             continue
         use = Use(int(found["accesses"]), found["last_access"] or None, float(found["strength"]))
         rows[note_id] = later(rows[note_id], use) if note_id in rows else use
-    return Ledger(rows, broken)
+    return rows, broken
 
 
 def render_ledger(rows: Mapping[str, Use]) -> bytes:
@@ -100,7 +94,7 @@ def list_ledgers(root: Path, place: Layout = DEFAULT) -> dict[str, str]:
     return stamps
 
 
-def read_ledger(root: Path, device: str, place: Layout = DEFAULT) -> Ledger:
-    """The ledger of `device`; empty when it is gone."""
+def read_ledger(root: Path, device: str, place: Layout = DEFAULT) -> tuple[dict[str, Use], int]:
+    """Return the ledger of `device` as `parse_ledger`; empty when it is gone."""
     data = files.read_note(root, ledger_path(device, place))
-    return Ledger({}) if data is None else parse_ledger(data)
+    return ({}, 0) if data is None else parse_ledger(data)

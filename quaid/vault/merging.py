@@ -542,10 +542,10 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
     if path.endswith(".tsv"):
         from quaid.vault import ledger
 
-        sides = [ledger.parse_ledger(data) for data in (ours, theirs)]
-        if any(side.broken for side in sides) or "usage" not in path.split("/"):
+        (one, broken), (other, also_broken) = map(ledger.parse_ledger, (ours, theirs))
+        if broken or also_broken or "usage" not in path.split("/"):
             return None
-        return ledger.render_ledger(ledger.merge_versions(sides[0].rows, sides[1].rows))
+        return ledger.render_ledger(ledger.merge_versions(one, other))
     try:
         texts, boms, newlines = zip(*map(_read_text, (base, ours, theirs)), strict=True)
         merged = _merge_texts(*texts, path=path)
