@@ -289,8 +289,8 @@ def test_a_page_looks_at_the_files_once(owner, monkeypatch, path):
     """Its count of questions and what it shows are of one moment."""
     owner[0].client.get("/")  # by now the first page is made
     ensured = []
-    ensure = IndexFreshness._ensure_all
-    monkeypatch.setattr(IndexFreshness, "_ensure_all", lambda self: ensured.append(path) or ensure(self))
+    changed = IndexFreshness._changed
+    monkeypatch.setattr(IndexFreshness, "_changed", lambda self: ensured.append(path) or changed(self))
     owner[0].client.get(path)
     assert ensured == [path]
     ensured.clear()
