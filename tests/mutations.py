@@ -63,7 +63,7 @@ MUTATIONS = (
     ("timeline", "if len(one.changes) <= log.MAX_READ", "if len(one.changes) < log.MAX_READ", "timeline"),
     ("docs", "if not size <= 2 * left < 2 * size", "if not size < 2 * left < 2 * size", "docs/test_updates.py janitor/test_docs.py"),
     ("docs", "if size >= TINY and 2 * sum", "if 2 * sum", "docs/test_updates.py"),
-    ("sync", "return len(removed) > count and ", "return ", "sync"),
+    ("sync", "return len(removed) > MAX_REMOVED and ", "return ", "sync"),
     ("sync", "age_s < 3 * HEARTBEAT_S and ", "", "sync/test_watch.py report cli/test_cli.py"),
     ("remotes", "now < lease.until <= now + 2 * LASTS", "now < lease.until", "remotes"),
     ("purge", "len(line.split()) >= _MIN_WORDS", "len(line.split()) > _MIN_WORDS", "purge"),
