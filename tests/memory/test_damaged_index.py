@@ -131,7 +131,7 @@ def test_a_bug_of_our_own_is_raised_as_it_is_and_leaves_a_sound_index_where_it_i
         memory.recall("quokka")
         before = (state / "index.db").stat().st_ino
         for place, use in {
-            "quaid.recall.pipeline.answer": lambda: memory.recall("quokka"),
+            "quaid.recall.pipeline.rank": lambda: memory.recall("quokka"),
             "quaid.index.documents.replace_document": memory.sync,
             "quaid.recall.answers.view_note": lambda: memory.get("late.md"),
         }.items():
