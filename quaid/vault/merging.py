@@ -15,9 +15,9 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from quaid.vault import frontmatter
+from quaid.vault import frontmatter, markdown
+from quaid.vault.episodes import parse_turns
 from quaid.vault.frontmatter import FrontmatterBrokenError, KeyLines
-from quaid.vault.markdown import split_blocks
 
 T = TypeVar("T")
 Item = TypeVar("Item", bound=Hashable)
@@ -282,7 +282,7 @@ def _split_body(body: str) -> tuple[Sections, str]:
     lines = body.split("\n")
     heads: set[int] = set()
     last_of: dict[int, int] = {}
-    for block in split_blocks([line.removesuffix("\r") for line in lines], 0):
+    for block in markdown.split_blocks([line.removesuffix("\r") for line in lines], 0):
         if block.kind == "fence" or (block.kind == "heading" and block.first != block.last):
             last_of[block.first] = block.last
         if block.kind == "heading" and block.level <= 2:
@@ -312,8 +312,6 @@ def _split_body(body: str) -> tuple[Sections, str]:
 
 def _split_turns(body: str) -> tuple[list[Unit], str, frozenset[Key]]:
     """Return the turns of an episode, the tail after the last of them, and the keys of those that were forgotten."""
-    from quaid.vault.episodes import parse_turns
-
     body = f"\n{body}"
     turns = parse_turns(body)
     starts = [*(turn.start for turn in turns), len(body)]
@@ -596,7 +594,6 @@ def _shape_of(path: str, text: str) -> Literal["fact", "note", "journal", "episo
 def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
     """Return the statements that one side made, with those of the other side that contradict them."""
     from quaid.claims import Reading, difference, is_about_others
-    from quaid.vault import markdown
 
     before, *sides = (dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs))
     is_replaced = not before.keys() <= sides[0].keys() | sides[1].keys()
