@@ -308,7 +308,7 @@ def _list_files(root: Path) -> list[str]:
         found = open_repository(root)
         if found is not None:
             return sorted(found.present(root))
-    return sorted(path.relative_to(root).as_posix() for path in files.walk_files(root))
+    return sorted(path.relative_to(root).as_posix() for path in files.walk_files(root, _SKIPPED))
 
 
 def _may_be_doc(path: str) -> bool:

@@ -9,7 +9,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -195,10 +195,10 @@ def write_note(
         raise explain(error, path) from error
 
 
-def walk_files(root: Path) -> Iterator[Path]:
-    """Yield the files of all folders that may hold notes."""
+def walk_files(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
+    """Yield the files of all folders that may hold notes, but for those with a name in `skipped`."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not layout.skips_folder(name)]
+        folders[:] = [name for name in folders if not layout.skips_folder(name) and name not in skipped]
         yield from (Path(folder, name) for name in names)
 
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any, NamedTuple
 
+import frontmatter
 import yaml
+from frontmatter.default_handlers import YAMLHandler
 
 from quaid.errors import QuaidError
 
@@ -76,6 +78,23 @@ class KeyLines(NamedTuple):
     lines: str
 
 
+class _NoteHandler(YAMLHandler):
+    """Reads the head of a note: every scalar stays a string, and repeated keys are noticed."""
+
+    repeated: Sequence[str] = ()
+
+    def split(self, text: str) -> tuple[str, str]:
+        place = _split(text)
+        if place is None:
+            raise ValueError("no frontmatter")
+        return text[slice(*place[:2])], text[place[2] :]
+
+    def load(self, fm: str, **_: object) -> dict[str, Any]:
+        pairs = _pairs(_compose(fm))
+        self.repeated = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        return dict(pairs)
+
+
 def parse(text: str) -> Head:
     """Read a note's head. Never fails: a broken line is a problem and costs no other line. Its `key: value` is read as
     text; what is no property at all goes to the body.
@@ -86,16 +105,14 @@ def parse(text: str) -> Head:
             fields, _, _ = _read_entries(re.split(r"\n\s*\n", text[opening.end() : 4000], maxsplit=1)[0])
             return Head(fields, whole, ("the frontmatter is never closed with ---",))
         return Head(body=whole)
-    lines = text.replace("\r\n", "\n")
-    inner = _split(lines) or place
+    handler = _NoteHandler()
     try:
-        pairs = _pairs(_compose(lines[slice(*inner[:2])]))
+        fields, body = frontmatter.parse(text, handler=handler)
     except yaml.YAMLError as error:
         fields, left_over, broken = _read_entries(text[slice(*place[:2])])
         problem = f"the frontmatter is not YAML: {_explain(error)}"
         return Head(fields, left_over + text[place[2] :], tuple(broken or [problem])[:_MAX_PROBLEMS])
-    repeated = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-    return Head(dict(pairs), lines[inner[2] :].strip(), tuple(map(_REPEATED.format, repeated)))
+    return Head(fields, body, tuple(map(_REPEATED.format, handler.repeated)))
 
 
 def list_values(value: object) -> list[str]:

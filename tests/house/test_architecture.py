@@ -44,6 +44,7 @@ ALLOWED = read_table() | {"__init__": {"memory", "place"}, "__main__": {"cli", "
 
 # A foreign library -> the files or folders that may import it.
 OWNERS = {
+    "frontmatter": ["vault/frontmatter.py"],
     "yaml": ["vault/frontmatter.py"],
     "mistune": ["web/rendering.py"],
     "nh3": ["web/rendering.py"],
