@@ -234,10 +234,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The uses of a memory: by one device in its ledger, by all of them where it is asked for.
+    """The uses of a memory on this machine.
 
-    `last_access` is ISO 8601 in UTC, None when it was only ever weakened. `strength` is Bjork's storage strength; one
-    device's share of it may be below zero.
+    `last_access` is ISO 8601 in UTC, None if it was never used. `strength` is Bjork's storage strength.
     """
 
     accesses: int = 0

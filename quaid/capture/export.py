@@ -1,6 +1,6 @@
 """A vault as JSON lines, one per note, that `quaid import` restores byte for byte.
 
-Every note is exported, and the counts of each device; settings, attachments, the history and other files are not.
+Settings, attachments, the history and other files are not exported.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quaid.capture.importers.formats import EXPORT_VERSION, is_exported
+from quaid.capture.importers.formats import EXPORT_VERSION, can_import
 from quaid.errors import BadInputError
 from quaid.model import Kind
 from quaid.recall.visibility import may_see
-from quaid.vault import files, layout, ledger, notes
+from quaid.vault import files, layout, notes
 from quaid.vault.layout import Layout
-
-LEDGER = "ledger"
-"""The kind of a file with the counts of a device."""
-KINDS = (*(str(kind) for kind in Kind), LEDGER)
 
 _FIELDS = (
     "title", "type", "status", "owner", "privacy", "confidence", "durability", "speaker", "source", "session",
@@ -31,38 +27,35 @@ _FIELDS = (
 
 
 def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """Yield each file of the vault that is memory, by path, without the private notes of others than `owners`.
+    """Yield each note of the vault, by path, without the private notes of others than `owners`.
 
     `content` (or `content_base64`, if it is not UTF-8) is all of it; the other fields are for readers who want only the
     facts. `kinds` are the wanted ones; none means all.
     """
-    unknown = set(kinds) - set(KINDS)
-    if unknown:
-        raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(KINDS)}.")
+    if unknown := set(kinds) - set(Kind):
+        raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(Kind)}.")
     place = Layout.of_vault(root)
-    counted = (ledger.ledger_path(device, place) for device in sorted(ledger.list_ledgers(root, place)))
-    for path in (*sorted(files.list_notes(root).notes), *counted):
-        if not is_exported(path):
+    for path in sorted(files.list_notes(root).notes):
+        if not can_import(path):
             continue
         data = files.read_note(root, path)
         if data is None or not may_see(path, data, owners, place):
             continue
-        row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": LEDGER}
-        if path.endswith(".md"):
-            note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
-            fields = {name: getattr(note, name) for name in _FIELDS}
-            fields |= {"aliases": list(note.names[1:]), "keywords": list(note.keywords)}
-            fields["edges"] = [asdict(edge) for edge in note.edges]
-            if note.kind is Kind.FACT:
-                fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
-            text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
-            row |= {"kind": str(note.kind), "id": note.id, "text": text}
-            row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
-        if not kinds or row["kind"] in kinds:
-            try:
-                yield row | {"content": data.decode("utf-8")}
-            except UnicodeDecodeError:
-                yield row | {"content_base64": base64.b64encode(data).decode()}
+        note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
+        if kinds and note.kind not in kinds:
+            continue
+        fields = {name: getattr(note, name) for name in _FIELDS}
+        fields |= {"aliases": list(note.names[1:]), "keywords": list(note.keywords)}
+        fields["edges"] = [asdict(edge) for edge in note.edges]
+        if note.kind is Kind.FACT:
+            fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
+        text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
+        row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": str(note.kind), "id": note.id, "text": text}
+        row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
+        try:
+            yield row | {"content": data.decode("utf-8")}
+        except UnicodeDecodeError:
+            yield row | {"content_base64": base64.b64encode(data).decode()}
 
 
 def write_export(rows: Iterator[str], path: Path) -> int:

@@ -429,7 +429,7 @@ def run_export(
     invocation: Invocation,
     file: Annotated[str | None, argument("FILE", "The file to write; the default, -, is stdout.")] = None,
     kind: Annotated[
-        list[str] | None, option("KIND", "Only this kind: fact, entity, episode, core, note … or ledger; repeatable.")
+        list[str] | None, option("KIND", "Only this kind: fact, entity, episode, core, note …; repeatable.")
     ] = None,
 ) -> None:
     """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.

@@ -40,12 +40,11 @@ _DONE = {
     "update": ("updated", "document"),
     "shorten": ("shortened", "document"),
     "digest": ("listed", "question without an answer"),
-    "ledger": ("noted recalls in", "file"),
 }
 """Kind of a decision -> the verb for having done it, and its object."""
 _MAX_SUMMARY = 60
 """Characters of a run in one line, after `janitor: `."""
-HOUSEKEEPING = frozenset({"digest", "ledger"})
+HOUSEKEEPING = frozenset({"digest"})
 """Kinds that are only mentioned for a run without any other."""
 
 

@@ -16,7 +16,7 @@ from quaid.history.vault_history import list_by_hand
 from quaid.index.documents import find_protected
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
-from quaid.janitor.vetoes import is_by_quaid, is_byproduct, read_vetoes
+from quaid.janitor.vetoes import asks, is_by_quaid, read_vetoes
 from quaid.model import Edit, Kind, note_name
 from quaid.settings import find_policy_key
 from quaid.vault import notes
@@ -128,7 +128,7 @@ class Policy:
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
         """Return a person's lines that an edit changes or removes: all of them if another fact replaces this one."""
-        if edit.before is None or edit.rel_path not in self._by_hand or is_byproduct(edit.rel_path):
+        if edit.before is None or edit.rel_path not in self._by_hand or asks(edit.rel_path):
             return set()
         from difflib import SequenceMatcher
 

@@ -26,7 +26,7 @@ from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task
 from quaid.janitor.tasks.compare import find_asked_pair
-from quaid.janitor.vetoes import VETO, asks, is_byproduct
+from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.local.runs import Decision, Decisions, Judgements
 from quaid.model import Edit, Message
@@ -342,7 +342,7 @@ class _Run:
         self._report.done += fresh
 
     def _commit(self, commit: RunCommit) -> None:
-        changes_memory = not all(is_byproduct(edit.rel_path) for edit in commit.edits)  # questions are not recalled
+        changes_memory = not all(asks(edit.rel_path) for edit in commit.edits)  # questions are not recalled
         if self._gate is None and self._settings.janitor.gate and changes_memory:
             self._gate = guards.Gate(self._vault.root, self._worktree)
         self._worktree.commit(commit.edits, commits.message_of(commit, self._report.run), commit.author)

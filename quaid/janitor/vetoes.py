@@ -17,7 +17,6 @@ from quaid.history.vault_history import VaultCommit
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.model import Commit
-from quaid.vault.ledger import USAGE_DIR
 
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
@@ -32,7 +31,6 @@ MAX_EXAMPLES = 8
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
 _QUESTION = re.compile(rf"(?:.*/)?{questions.FOLDER}/(?:\w+-[0-9a-f]{{8}}|knowledge-gaps)\.md", re.DOTALL)
-_COUNTERS = re.compile(rf"(?:.*/)?{USAGE_DIR}/[^/]+\.tsv", re.DOTALL)
 
 Key = tuple[str, str]
 """Task and key of a decision."""
@@ -40,19 +38,9 @@ Change = Mapping[str, tuple[str | None, str | None]]
 """The blobs before and after, by path, as the file was called when it was first seen."""
 
 
-def is_counter(rel_path: str) -> bool:
-    """Return whether a file counts the recalls of one device."""
-    return _COUNTERS.fullmatch(rel_path) is not None
-
-
 def asks(rel_path: str) -> bool:
     """Return whether a file is a question to the owner."""
     return _QUESTION.fullmatch(rel_path) is not None
-
-
-def is_byproduct(rel_path: str) -> bool:
-    """Return whether a file only accompanies decisions: a question, or the counters of a device."""
-    return asks(rel_path) or is_counter(rel_path)
 
 
 def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
@@ -97,8 +85,8 @@ class _Action:
 
     @property
     def main_paths(self) -> Collection[str]:
-        """The paths that it is about, without by-products."""
-        return [path for path in self.change if not is_byproduct(path)] or self.change.keys()
+        """The paths that it is about, without questions."""
+        return [path for path in self.change if not asks(path)] or self.change.keys()
 
 
 class _Reader:

@@ -7,7 +7,7 @@ cannot be opened within a moment, nothing is recorded and the answer says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,6 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.settings import RecallSettings, Settings
 from quaid.sqlite import BUSY_MS, Database, transaction
-from quaid.vault import ledger
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.local.recall_summary import RecallSummary
@@ -55,7 +53,6 @@ class RecallRecords:
         if not self._is_own:
             log = settings.recall.log
             self._settings = replace(settings.recall, log="off" if log == "off" else "hashes", gaps="off")
-        self._layout = Layout.of(settings.vault)
         self._path = state_folder(root) / LOCAL_FILE
         self._tables: _Tables | None = None
         self._dropped: str | None = None
@@ -64,7 +61,7 @@ class RecallRecords:
     # -- a recall ------------------------------------------------------------------------------------------------
 
     def strengths(self, ids: Iterable[str]) -> Mapping[str, Use]:
-        """Return how all devices have used these memories, by id; an id that was never used is left out.
+        """Return the uses of these memories, by id; an id that was never used is left out.
 
         Empty when local.db cannot be opened; `after_recall` says so.
         """
@@ -157,7 +154,7 @@ class RecallRecords:
             return list(dict.fromkeys(text for text in asked if text))[:limit]
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
-        """Return the memories recalled most often, by all devices together. Raises as `numbers`."""
+        """Return the memories recalled most often. Raises as `numbers`."""
         with self._open() as tables:
             return tables.usage.most_used(limit)
 
@@ -177,9 +174,7 @@ class RecallRecords:
 
     @contextmanager
     def _open(self, wait_ms: int = BUSY_MS, *, writes: bool = False) -> Iterator[_Tables]:
-        """Open the tables, updated from the ledgers of all devices, in a transaction if the body `writes`; close them
-        again on an error.
-        """
+        """Open the tables, in a transaction if the body `writes`; close them again on an error."""
         try:
             # Is the file that is open still local.db? What could not be opened is tried again.
             if self._tables is not None and not self._tables.connection.is_current():
@@ -188,12 +183,11 @@ class RecallRecords:
                 schema, refused = usage.SCHEMA + recall_log.SCHEMA, None
                 try:
                     connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
-                except UnwritableError as error:  # the ledgers can still be read
+                except UnwritableError as error:  # reading goes on without it
                     connection, refused = open_in_memory(schema), error
                 self._tables = _Tables(connection, self._settings, refused)
             with translated(self._tables.connection):
                 self._tables.connection.set_busy_timeout(wait_ms)
-            self._mirror(self._tables)
             if writes and self._tables.refused is not None:
                 raise self._tables.refused
             connection = self._tables.connection
@@ -205,27 +199,6 @@ class RecallRecords:
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
-
-    def _mirror(self, tables: _Tables) -> None:
-        try:
-            stamps = ledger.list_ledgers(self._root, self._layout)
-        except OSError as error:
-            self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
-            return
-        # While local.db takes no writes, what it knew of the other devices will do.
-        with suppress(LockedError, UnwritableError), translated(tables.connection):
-            tables.usage.mirror(stamps, self._read_ledger)
-
-    def _read_ledger(self, device: str) -> Mapping[str, Use]:
-        path = ledger.ledger_path(device, self._layout)
-        try:
-            rows, broken = ledger.read_ledger(self._root, device, self._layout)
-        except OSError as error:
-            self._say(f"{path} cannot be read ({error.strerror}) and does not count")
-            return {}
-        if broken:
-            self._say(f"lines of {path} that cannot be read and do not count: {broken:,}")
-        return rows
 
 
 class _Tables:

@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
-from quaid.janitor.vetoes import is_counter
 from quaid.model import Kind, Note, note_name
 from quaid.sync.embedding import Progress, ignore_progress
 from quaid.vault import differences, layout, notes
@@ -76,7 +75,7 @@ def compare(
     progress: Progress = ignore_progress,
 ) -> list[MemoryChange]:
     """Return what the memory gained, lost and changed from the files `before` to those `after`, path -> bytes: the ones
-    that differ. The paths in `hidden` are left out, and so are the counters of recalls.
+    that differ. The paths in `hidden` are left out.
     """
     done, total = count(1), len(before) + len(after)
 
@@ -85,8 +84,7 @@ def compare(
         return path, data, notes.parse_note(path, data, place=place) if layout.is_note_path(path) else None
 
     old, new = (
-        {path: read(path, data) for path, data in side.items() if path not in hidden and not is_counter(path)}
-        for side in (before, after)
+        {path: read(path, data) for path, data in side.items() if path not in hidden} for side in (before, after)
     )
     moved_to = {_identity(version): path for path, version in new.items() if path not in old}
     sources = {

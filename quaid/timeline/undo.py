@@ -13,7 +13,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
-from quaid.janitor.vetoes import REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, is_byproduct, trailers_of_undoing
+from quaid.janitor.vetoes import REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, Versions, list_spans
@@ -161,8 +161,8 @@ def check_undoable(undone: Sequence[VaultCommit], own: Collection[str], boundary
 
 
 def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
-    """Return path -> span over all of `undone`, oldest first, of each file that they were about: not what only came
-    along, such as the counters of recalls.
+    """Return path -> span over all of `undone`, oldest first, of each file that they were about, not of what only
+    came along.
     """
     spans: dict[str, Span] = {}
     for logged in undone:
@@ -170,7 +170,7 @@ def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
         for path, (before, after) in list_spans(logged).items():
             if path not in travelled:
                 spans[path] = (spans[path][0] if path in spans else before, after)
-    about = {path for path in spans if not is_byproduct(path)}
+    about = {path for path in spans if not asks(path)}
     # With a run go the questions that it has put, and with an undo those that it has taken away.
     if not about or is_run(undone) or any(REVERTS in logged.commit.trailers for logged in undone):
         about |= {path for path in spans if asks(path)}

@@ -16,7 +16,7 @@ from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
 from quaid.index import documents
 from quaid.janitor.questions import read_question
-from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks, is_counter
+from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks
 from quaid.model import Commit
 from quaid.recall.visibility import find_hidden_names, may_see, visible_paths, without_others
 from quaid.timeline.changes import compare, list_blobs, list_spans, read_sides
@@ -82,11 +82,7 @@ class CommitViews:
         hidden = self._find_hidden(commits)
         authors = Authors.of(self._settings, self._history.owner())
         spans = [
-            {
-                path: span
-                for path, span in sorted(list_spans(logged).items())
-                if not (path in hidden or is_counter(path))
-            }
+            {path: span for path, span in sorted(list_spans(logged).items()) if path not in hidden}
             for logged in commits
         ]
         pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
@@ -219,6 +215,4 @@ def _narrow(logged: VaultCommit, hidden: Collection[str]) -> Commit | None:
     if paths.isdisjoint(hidden):
         return commit
     shown = tuple(path for path in commit.files if path not in hidden)
-    if all(map(is_counter, shown)):
-        return None
-    return without_others(commit, shown)
+    return without_others(commit, shown) if shown else None

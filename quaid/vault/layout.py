@@ -42,7 +42,7 @@ _FOLDER_KINDS = {
     "review": Kind.REVIEW,
     "sources": Kind.DOC,
 }
-FOLDERS = (*_FOLDER_KINDS, "usage")
+FOLDERS = tuple(_FOLDER_KINDS)
 """The names of Quaid's folders."""
 # Of Obsidian Sync and Dropbox; of those two, Nextcloud, Seafile and FSNotes in other languages, with a date; of
 # Syncthing, ownCloud, Synology, and of Resilio and Quaid. iCloud's "name 2.md", Google's "name (1).md" and OneDrive's

@@ -537,13 +537,6 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
         return choose(base, ours, theirs)
     if max(map(len, (base, ours, theirs))) > MAX_BYTES:
         return None
-    if path.endswith(".tsv"):
-        from quaid.vault import ledger
-
-        (one, broken), (other, also_broken) = map(ledger.parse_ledger, (ours, theirs))
-        if broken or also_broken or "usage" not in path.split("/"):
-            return None
-        return ledger.render_ledger(ledger.merge_versions(one, other))
     try:
         texts, boms, newlines = zip(*map(_read_text, (base, ours, theirs)), strict=True)
         merged = _merge_texts(*texts, path=path)

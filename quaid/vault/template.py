@@ -106,7 +106,7 @@ def _holds_own(root: Path, folder: str, place: Layout) -> bool:
     there = [path for path in (root / folder).rglob("*") if path.is_file() and not path.name.startswith(".")]
     notes = [path for path in there if layout.is_note_name(path.name)]
     if not notes:
-        return any(path.suffix != ".tsv" for path in there)
+        return bool(there)
     for path in notes:
         rel_path = path.relative_to(root).as_posix()
         data = files.read_note(root, rel_path, _HEAD_BYTES) or b""

@@ -74,8 +74,8 @@ QUESTIONS = (
     ("why is the database safe when two programs write at once or one is killed?", "architecture.md",
      "How a write survives a crash"),
     ("who decides which language model provider is called?", "architecture.md", "How a model is asked"),
-    ("how is the number of times a memory was used kept per machine?", "file-format.md",
-     "A ledger: usage/<device>.tsv"),
+    ("how is the number of times a memory was used kept per machine?", "architecture.md",
+     "Where Quaid differs from the systems it grew from, and why"),
     ("milliseconds per question with a hundred thousand notes", "performance.md", "Performance"),
 )  # fmt: skip
 """(question, page, heading)."""

@@ -116,7 +116,7 @@ def fuzz_transcripts(data: bytes) -> None:
 def fuzz_merge(data: bytes) -> None:
     """Both sides of a merge write the same file, and one that changed nothing changes nothing."""
     base, ours, theirs, *_ = [*data.split(SEPARATOR), b"", b""]
-    for path in (FACT, "journal/SOUL.journal.md", "MEMORY.md", "usage/mac-1a2b.tsv"):
+    for path in (FACT, "journal/SOUL.journal.md", "MEMORY.md"):
         merged = merge_note(base, ours, theirs, path)
         assert merged == merge_note(base, theirs, ours, path)
         assert merge_note(base, ours, base, path) == ours

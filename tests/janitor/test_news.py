@@ -31,7 +31,7 @@ BUSY = report(
     done=[
         *(decision("approve", f"approve {n}") for n in range(12)),
         decision("merge", "merge a into b"),
-        decision("ledger"),
+        decision("digest"),
     ],
     asked=[decision("reject", "reject c", "Nobody said so.")],
     held_back=[(decision("rewrite", "rewrite d"), "the budget is used up")],

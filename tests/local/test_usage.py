@@ -1,10 +1,10 @@
-"""Counters in local.db: sums over devices, two processes at once, and a fold that may be killed anywhere."""
+"""The uses of memories in local.db: counts, two processes at once, and a damaged file."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,14 +25,6 @@ def usage() -> Iterator[Usage]:
     connection = open_in_memory(SCHEMA)
     yield Usage(connection)
     connection.close()
-
-
-def no_ledgers(_: str) -> Mapping[str, Use]:
-    raise AssertionError("no ledger is to be read")
-
-
-def ledgers_of(**ledgers: Mapping[str, Use]):
-    return lambda device: ledgers.get(device, {})
 
 
 class TestCounting:
@@ -61,42 +53,9 @@ class TestCounting:
 
     def test_the_most_used_come_first(self, usage):
         usage.record({"a": 0.0, "b": 0.0}, NOON)
-        usage.mirror({"other": "1"}, ledgers_of(other={"b": Use(4, "2026-11-01T00:00:00Z", 0.2), "c": Use(0)}))
+        usage.record({"b": 0.0}, NOON)
         assert [note_id for note_id, _ in usage.most_used(5)] == ["b", "a"]
-        assert usage.most_used(1)[0][1] == Use(5, "2026-11-20T12:00:00Z", 0.25)
-
-
-class TestMirror:
-    def test_all_devices_are_added_up(self, usage):
-        usage.record({"a": 0.0}, NOON)
-        read = ledgers_of(
-            desk={"a": Use(2, "2026-11-21T00:00:00Z", 0.1), "b": Use(1, "2026-01-01T00:00:00Z", 0.05)},
-            phone={"a": Use(3, "2026-10-01T00:00:00Z", 0.3)},
-        )
-        usage.mirror({"desk": "1", "phone": "1"}, read)
-        assert usage.of(["a", "b"]) == {
-            "a": Use(6, "2026-11-21T00:00:00Z", 0.45),
-            "b": Use(1, "2026-01-01T00:00:00Z", 0.05),
-        }
-
-    def test_a_ledger_is_read_only_when_it_has_changed(self, tmp_path):
-        path = tmp_path / "local.db"
-        connection = open_local(path, SCHEMA)
-        usage = Usage(connection)
-        usage.mirror({"desk": "1"}, ledgers_of(desk={"a": Use(2), "b": Use(1)}))
-        usage.mirror({"desk": "1"}, no_ledgers)
-        Usage(connection).mirror({"desk": "1"}, no_ledgers)  # another process
-        usage.mirror({"desk": "2"}, ledgers_of(desk={"a": Use(3)}))
-        assert usage.of("ab") == {"a": Use(3)}
-        usage.mirror({}, no_ledgers)
-        assert usage.of("ab") == {}
-        connection.close()
-
-    def test_the_ledger_that_an_earlier_version_wrote_here_is_not_counted_on_top(self, usage):
-        usage._connection.execute("INSERT INTO device VALUES ('here-7k3q', '')")
-        usage.record({"a": 0.0}, NOON)
-        usage.mirror({"here-7k3q": "1"}, ledgers_of(**{"here-7k3q": {"a": Use(1, "2026-11-20T12:00:00Z", 0.05)}}))
-        assert usage.of(["a"])["a"].accesses == 1
+        assert usage.most_used(1) == [("b", Use(2, "2026-11-20T12:00:00Z", 0.1))]
 
 
 class TestFile:
@@ -131,7 +90,7 @@ class TestFile:
         path.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
         connection = open_local(path)
         with pytest.raises(StateDamagedError, match=r"local\.db\.damaged"), translated(connection):
-            connection.execute("SELECT sum(accesses) FROM usage").fetchone()
+            connection.execute("SELECT sum(accesses) FROM uses").fetchone()
         connection.close()
         assert path.with_name("local.db.damaged").exists()
         connection = open_local(path, SCHEMA)

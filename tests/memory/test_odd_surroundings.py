@@ -180,7 +180,7 @@ ODD: dict[str, Callable[[Path], object]] = {
 }
 PLACES = (
     "projects/odd/PROJECT.md", "projects/odd/TOOLS.md", "projects/odd/AGENTS.md", "USER.md", "SOUL.md", "review/x.md", "eval/x.md",
-    "journal/SOUL.journal.md", "snippets/SOUL.snippets.md", "facts/x.md", "sources/x.md", "usage/x.tsv", "AGENTS.md",
+    "journal/SOUL.journal.md", "snippets/SOUL.snippets.md", "facts/x.md", "sources/x.md", "AGENTS.md",
     ".obsidian/plugins/obsidian-git/data.json", ".gitmodules",
 )  # fmt: skip
 COMMANDS = (

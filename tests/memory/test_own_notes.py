@@ -214,7 +214,7 @@ def test_a_change_of_the_setting_makes_the_index_anew(unmanaged, tmp_path):
 
 @pytest.mark.parametrize(("files", "clashes"), [
     ({"a.md": "x"}, []), ({"facts/a.md": "x"}, ["facts"]), ({"sources/scan.pdf": "x"}, ["sources"]),
-    ({"facts/a.md": f"---\n{MADE}type: fact\n---\nMaya.\n", "usage/mac.tsv": "", "snippets/SOUL.snippets.md": "x"}, []),
+    ({"facts/a.md": f"---\n{MADE}type: fact\n---\nMaya.\n", "snippets/SOUL.snippets.md": "x"}, []),
     ({"projects/x/PROJECT.md": "x", "projects/x/docs/a.md": "x"}, []), ({"projects/x/a.md": "x"}, ["projects"]),
     ({"review/a.md": "x", "journal/b.md": "x", "Projects/c.md": "x"}, ["Projects", "journal", "review"]),
 ])  # fmt: skip

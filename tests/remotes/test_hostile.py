@@ -129,7 +129,7 @@ def test_it_comes_from_known_owners_unasked(path):
     assert refusal(path, vouched=(path,)) == refusal(path, vouched=None) == ""
 
 
-@pytest.mark.parametrize("path", ["notes/garden.md", "facts/a.md", "picture.png", "usage/desk.tsv"])
+@pytest.mark.parametrize("path", ["notes/garden.md", "facts/a.md", "picture.png", "table.tsv"])
 def test_a_file_that_may_be_executed_is_asked_for(path):
     assert refusal(path, PROGRAM)
     assert not refusal(path)
@@ -138,7 +138,7 @@ def test_a_file_that_may_be_executed_is_asked_for(path):
 @for_each(
     "path",
     ["tools/hooks.md", "prompts/extract.md", "facts/a.md", "entities/Maya Chen.md", "entities/User.md", "notes/memory.md",
-     "notes/tools.md", "projects/boat/PROJECT.md", "review/conflict-1.md", "usage/desk.tsv", "Facts.base", "Garden.canvas",
+     "notes/tools.md", "projects/boat/PROJECT.md", "review/conflict-1.md", "table.tsv", "Facts.base", "Garden.canvas",
      "pictures/a.PNG", "a.pdf", "talk.m4a", "journal/2026-11-20.md", "episodes/2026/11/20-1402-2f1c9a.md",
      "skilled.md", "my agents.md", "facts/agents-use-tools-7k3qd.md"],
 )  # fmt: skip

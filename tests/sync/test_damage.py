@@ -125,7 +125,7 @@ def test_an_open_server_notices_that_its_databases_are_gone(vault: Vault):
             assert [hit.text for hit in answer.hits] == ["Maya keeps a quokka."]
             assert "usage" not in answer.degraded
     with closing(open_local(state / "local.db")) as local:
-        assert local.execute("SELECT sum(accesses) FROM usage").get == 2
+        assert local.execute("SELECT sum(accesses) FROM uses").get == 2
 
 
 @pytest.mark.slow

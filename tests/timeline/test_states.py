@@ -41,7 +41,6 @@ def test_what_files_mean():
         "facts/g.md": fact("Ben moved", "01g"),
         "entities/Maya.md": b"---\ntype: person\n---\n- works_at [[Acme]]\n",
         "USER.md": b"# Maya\n",
-        "usage/laptop.tsv": b"1\n",
         "quaid.toml": b"a = 1\n",
     }
     after = {
@@ -52,7 +51,6 @@ def test_what_files_mean():
         "facts/h.md": fact("Ben moved", "01g"),
         "entities/Maya.md": b"---\ntype: person\n---\n- works_at [[Globex]]\n",
         "USER.md": b"# Maya\n\nlikes tea\n",
-        "usage/laptop.tsv": b"2\n",
         "quaid.toml": b"a = 2\n",
     }
     assert compared(before, after) == [

@@ -232,7 +232,7 @@ def _link(path: Path, chance: random.Random) -> None:
 
 def _foreign(path: Path, _: random.Random) -> None:
     with apsw.Connection(str(path)) as connection:
-        connection.execute("CREATE TABLE usage (stranger); CREATE TABLE meta (a, b); INSERT INTO meta VALUES (1, 2)")
+        connection.execute("CREATE TABLE uses (stranger); CREATE TABLE meta (a, b); INSERT INTO meta VALUES (1, 2)")
     connection.close()
 
 

@@ -300,7 +300,7 @@ class Year:
 
     def _check_notes(self, before: dict[str, bytes]) -> None:
         now = self.vault.notes()
-        gone = [path for path in before if path not in now and not path.startswith(("review/", "usage/"))]
+        gone = [path for path in before if path not in now and not path.startswith("review/")]
         if gone:
             self._broke(f"notes are gone: {gone}")
         text = b"\n".join(data for path, data in now.items() if path.endswith(".md"))

@@ -214,14 +214,6 @@ def test_the_newest_entry_of_a_journal_stays_on_top() -> None:
     ]  # fmt: skip
 
 
-def test_of_one_devices_counters_the_later_ones_count() -> None:
-    ours = b"a\t3\t2026-11-20T00:00:00Z\t1.0000\n"
-    theirs = b"a\t2\t2026-11-19T00:00:00Z\t1.0000\nb\t1\t2026-11-19T00:00:00Z\t1.0000\n"
-    assert merged(b"a\t1\t2026-11-01T00:00:00Z\t1.0000\n", ours, theirs, "usage/mac-1a2b.tsv") == (
-        ours.decode() + theirs.decode().splitlines(keepends=True)[1]
-    )
-
-
 def test_windows_line_ends_and_a_byte_order_mark_stay() -> None:
     base = "\ufeff" + note(body="One.\n\nTwo.\n").decode().replace("\n", "\r\n")
     ours, theirs = base.replace("One.", "One more."), base.replace("0.9", "0.95")
@@ -235,7 +227,7 @@ def test_windows_line_ends_and_a_byte_order_mark_stay() -> None:
     b"---\n" + b"a: " + b"[" * 5000 + b"\n---\n", b"plain text of the owner\n",
 ])  # fmt: skip
 def test_what_cannot_be_parted_is_left_to_the_comparison_of_lines(hostile: bytes) -> None:
-    for path in (FACT, "usage/mac-1a2b.tsv", "image.png"):
+    for path in (FACT, "image.png"):
         assert merge_note(note(), note("confirmations: 1\n"), hostile, path) is None
         assert merge_note(b"", hostile, note(), path) is None
         assert merge_note(note(), hostile, hostile, path) == hostile

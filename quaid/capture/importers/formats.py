@@ -17,7 +17,7 @@ from quaid.capture.importers.markdown_memories import MarkdownMemories
 from quaid.capture.transcripts.parsing import parse_timestamp
 from quaid.errors import BadInputError
 from quaid.model import Edge
-from quaid.vault import layout, ledger
+from quaid.vault import layout
 
 EXPORT_VERSION = 1
 _LISTS = ("results", "memories", "data")
@@ -63,21 +63,18 @@ class QuaidExport(ImportFormat):
                     data = base64.b64decode(row["content_base64"], validate=True)
             if not isinstance(path, str) or data is None:
                 found.left_out["lines without a path or a content"] += 1
-            elif not is_exported(path):
+            elif not can_import(path):
                 found.left_out["paths that no note of a vault can have"] += 1
             else:
                 found.files.append((path, found.admit_bytes(path, data)))
 
 
-def is_exported(rel_path: str) -> bool:
-    """Return True for a file of the vault that is memory: a note, or a device's counts. Nothing else may be written."""
+def can_import(rel_path: str) -> bool:
+    """Return True for the path of a note in a vault. Nothing else may be written."""
     if _DRIVE.match(rel_path) or any(part in {"", ".", ".."} for part in rel_path.split("/")):
         return False
     if any(char in rel_path for char in "\\\0\n\r") or any("\ud800" <= char <= "\udfff" for char in rel_path):
         return False
-    *folders, name = rel_path.split("/")
-    if folders[-1:] == [ledger.USAGE_DIR] and name.endswith(".tsv"):
-        return layout.is_vault_path(rel_path)
     return layout.is_note_path(rel_path)
 
 

@@ -15,7 +15,7 @@ from quaid.index import documents
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Answer, Question, is_answerable
 from quaid.janitor.runner import RunOptions
-from quaid.janitor.vetoes import TASK, is_byproduct
+from quaid.janitor.vetoes import TASK, asks
 from quaid.model import Kind, Use, note_name
 from quaid.recall.provenance import list_cited
 from quaid.recall.visibility import may_see
@@ -146,10 +146,10 @@ def _make_card(
     `texts` are the wordings that an acceptance changes, `diffs` all its files; `remark` says why an answer may not do
     what it seems to.
     """
-    edits = [  # of visible notes, without byproducts
+    edits = [  # of visible notes, without questions
         edit
         for edit in (decision.edits if decision else ())
-        if not is_byproduct(edit.rel_path)
+        if not asks(edit.rel_path)
         and all(may_see(edit.rel_path, data or b"", memory.owners, memory.layout) for data in (edit.before, edit.after))
     ]
     described = {edit.rel_path: _describe_edit(memory, edit) for edit in edits}
