@@ -247,9 +247,9 @@ def take_snapshot(
     state = state_folder(root)
     since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
     with closing(open_local(state / LOCAL_FILE, recall_log.SCHEMA)) as local, translated(local):
-        recent = recall_log.RecallLog(local).recent(_MAX_RECALLS)
+        recent = recall_log.list_entries(local, _MAX_RECALLS)
         took_ms = [entry.took_ms for entry in recent if entry.at >= since]
-        open_gaps = recall_log.Gaps(local).count()
+        open_gaps = recall_log.count_gaps(local)
     repository = find_repository(root)
     return Snapshot(
         at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",

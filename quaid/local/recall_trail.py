@@ -20,7 +20,7 @@ from quaid.place import LOG_DIR
 from quaid.redaction import admit
 
 if TYPE_CHECKING:
-    from quaid.local.recall_log import Keep
+    from quaid.local.recall_log import Storage
     from quaid.model import Recall
 
 LOG_FILE = "recall.log"
@@ -51,7 +51,7 @@ class Reasons(NamedTuple):
 
 def add(
     state: Path,
-    keep: Keep,
+    storage: Storage,
     found: Recall,
     *,
     door: str,
@@ -61,7 +61,7 @@ def add(
     weighed: Mapping[str, str] | None = None,
 ) -> None:
     """Add a line on an answer. `withheld` are the hits that were not given after all, with the reason."""
-    if keep == "off":
+    if storage == "off":
         return
     cut = cast("Iterable[Mapping[str, Any]]", found.trace.get("cut", ()))
     left_out = [(hit.id, hit.score, withheld[hit.id]) for hit in found.hits if hit.id in withheld]
@@ -70,7 +70,7 @@ def add(
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         door=door,
         session=admit(session).text,
-        query=admit(found.query).text if keep == "text" else None,
+        query=admit(found.query).text if storage == "text" else None,
         took_ms=round(found.took_ms, 1),
         doubt=found.doubt,
         degraded=found.degraded,

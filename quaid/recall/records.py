@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from quaid.config import own_names
 from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, UnwritableError, VaultReadOnlyError
-from quaid.local import recall_log, usage
+from quaid.local import recall_log
 from quaid.local.database import close_relaxed, open_in_memory, open_local, translated
-from quaid.local.recall_log import Gap, Gaps, RecallEntry, RecallLog
-from quaid.local.usage import Usage
+from quaid.local.recall_log import Gap, RecallEntry
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
-from quaid.settings import RecallSettings, Settings
+from quaid.settings import Settings
 from quaid.sqlite import BUSY_MS, Database, transaction
 
 if TYPE_CHECKING:
@@ -54,7 +53,9 @@ class RecallRecords:
             log = settings.recall.log
             self._settings = replace(settings.recall, log="off" if log == "off" else "hashes", gaps="off")
         self._path = state_folder(root) / LOCAL_FILE
-        self._tables: _Tables | None = None
+        self._connection: Database | None = None
+        self._refused: QuaidError | None = None
+        """Why local.db could not be opened, if the connection is to empty tables in memory."""
         self._dropped: str | None = None
         self._remark: str | None = None
 
@@ -66,8 +67,8 @@ class RecallRecords:
         Empty when local.db cannot be opened; `after_recall` says so.
         """
         try:
-            with self._open(WAIT_MS) as tables:
-                return tables.usage.of(ids)
+            with self._open(WAIT_MS) as connection:
+                return recall_log.find_uses(connection, ids)
         except QuaidError as error:
             self._dropped = _dropped(error)
             return {}
@@ -92,7 +93,7 @@ class RecallRecords:
         moment = now or datetime.now(UTC)
         stages: Any = answer.trace.get("took_ms", {})
         entry = RecallEntry(
-            at=moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            at=recall_log.render_moment(moment),
             query=answer.query,
             door=door,
             depth=depth,
@@ -104,10 +105,12 @@ class RecallRecords:
             session=session,
         )
         try:
-            with self._open(WAIT_MS, writes=True) as tables:
-                tables.usage.record(list_recalled(answer), moment)
-                tables.log.add(entry)
-                tables.gaps.record(answer.query, moment, answered=bool(answer.hits))
+            with self._open(WAIT_MS, writes=True) as connection:
+                recall_log.count_uses(connection, list_recalled(answer), moment)
+                recall_log.add_entry(connection, entry, self._settings.log)
+                recall_log.record_gap(
+                    connection, answer.query, moment, is_answered=bool(answer.hits), storage=self._settings.gaps
+                )
         except QuaidError as error:
             return _dropped(error)
         remark, self._remark = self._remark, None
@@ -123,46 +126,49 @@ class RecallRecords:
         """
         from quaid.local.recall_summary import summarise  # not above: no question needs it
 
-        with self._open() as tables:
-            return summarise(tables.log.recent(recall_log.MAX_ENTRIES))
+        with self._open() as connection:
+            return summarise(recall_log.list_entries(connection, recall_log.MAX_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
         """Return the gaps asked last, newest first, and how many there are in all. Raises as `numbers`."""
-        with self._open() as tables:
-            return (tables.gaps.recent(limit), tables.gaps.count()) if self._is_own else ([], 0)
+        with self._open() as connection:
+            if not self._is_own:
+                return [], 0
+            return recall_log.list_gaps(connection, limit), recall_log.count_gaps(connection)
 
     def list_unanswered(self) -> dict[str, str]:
         """Return the questions of the log that found nothing, by the key of their gap, if their text is stored.
 
         Raises as `numbers`.
         """
-        with self._open() as tables:
-            return {recall_log.question_key(text): text for text in tables.log.unanswered()} if self._is_own else {}
+        with self._open() as connection:
+            texts = recall_log.list_unanswered(connection) if self._is_own else []
+        return {recall_log.question_key(text): text for text in texts}
 
     def close_gap(self, key: str) -> None:
         """Delete a gap. Raises as `numbers`."""
-        with self._open(writes=True) as tables:
-            tables.gaps.close(key)
+        with self._open(writes=True) as connection:
+            recall_log.close_gap(connection, key)
 
     def questions(self, limit: int) -> list[str]:
         """Return the latest questions, newest first, without duplicates, if their text is stored.
 
         Raises as `numbers`.
         """
-        with self._open() as tables:
-            asked = (entry.query for entry in tables.log.recent(10 * limit) if self._is_own)
-            return list(dict.fromkeys(text for text in asked if text))[:limit]
+        with self._open() as connection:
+            entries = recall_log.list_entries(connection, 10 * limit) if self._is_own else []
+        return list(dict.fromkeys(entry.query for entry in entries if entry.query))[:limit]
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
         """Return the memories recalled most often. Raises as `numbers`."""
-        with self._open() as tables:
-            return tables.usage.most_used(limit)
+        with self._open() as connection:
+            return recall_log.list_most_used(connection, limit)
 
     def close(self) -> None:
         """Release local.db. The next call opens it again."""
-        if self._tables is not None:
-            close_relaxed(self._tables.connection, self._path)
-            self._tables = None
+        if self._connection is not None:
+            close_relaxed(self._connection, self._path)
+            self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -173,44 +179,33 @@ class RecallRecords:
     # -- wiring --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _open(self, wait_ms: int = BUSY_MS, *, writes: bool = False) -> Iterator[_Tables]:
-        """Open the tables, in a transaction if the body `writes`; close them again on an error."""
+    def _open(self, wait_ms: int = BUSY_MS, *, writes: bool = False) -> Iterator[Database]:
+        """Open local.db, in a transaction if the body `writes`; close it again on an error."""
         try:
             # Is the file that is open still local.db? What could not be opened is tried again.
-            if self._tables is not None and not self._tables.connection.is_current():
+            if self._connection is not None and not self._connection.is_current():
                 self.close()
-            if self._tables is None:
-                schema, refused = usage.SCHEMA + recall_log.SCHEMA, None
+            if self._connection is None:
+                self._refused = None
                 try:
-                    connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
+                    self._connection = open_local(
+                        self._path, recall_log.SCHEMA, wait_ms, relaxed=True, report=self._say
+                    )
                 except UnwritableError as error:  # reading goes on without it
-                    connection, refused = open_in_memory(schema), error
-                self._tables = _Tables(connection, self._settings, refused)
-            with translated(self._tables.connection):
-                self._tables.connection.set_busy_timeout(wait_ms)
-            if writes and self._tables.refused is not None:
-                raise self._tables.refused
-            connection = self._tables.connection
-            with translated(connection), transaction(connection) if writes else nullcontext():
-                yield self._tables
+                    self._connection, self._refused = open_in_memory(recall_log.SCHEMA), error
+            if writes and self._refused is not None:
+                raise self._refused
+            connection = self._connection
+            with translated(connection):
+                connection.set_busy_timeout(wait_ms)
+                with transaction(connection) if writes else nullcontext():
+                    yield connection
         except QuaidError:
             self.close()
             raise
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
-
-
-class _Tables:
-    """Usage, log and gaps behind one connection, so that one recall is one transaction. `refused` says why local.db
-    could not be opened, where the tables are in memory only.
-    """
-
-    def __init__(self, connection: Database, settings: RecallSettings, refused: QuaidError | None) -> None:
-        self.connection, self.refused = connection, refused
-        self.usage = Usage(connection)
-        self.log = RecallLog(connection, settings.log)
-        self.gaps = Gaps(connection, settings.gaps)
 
 
 def difficulty(hit: Hit) -> float:

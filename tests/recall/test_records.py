@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from vaults import PATIENCE_S, Vault, read_only_state
 
 from quaid.local.database import open_local
-from quaid.local.recall_log import RecallLog
+from quaid.local.recall_log import list_entries
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
@@ -57,7 +57,7 @@ class TestRecall:
         assert note(records, answer(hit("a"), hit("b", 0.6))) is None
         assert accesses(records, "a", "b", "c") == {"a": 1, "b": 1}
         local = open_local(state_folder(vault.root) / LOCAL_FILE)
-        (entry,) = RecallLog(local, "text").recent(5)
+        (entry,) = list_entries(local, 5)
         local.close()
         assert (entry.query, entry.door, entry.depth, entry.session, entry.limit) == (
             "what?",
@@ -86,7 +86,7 @@ class TestRecall:
         def fail(*_: object, **__: object) -> None:
             raise apsw.FullError
 
-        monkeypatch.setattr("quaid.local.recall_log.Gaps.record", fail)
+        monkeypatch.setattr("quaid.local.recall_log.record_gap", fail)
         assert note(records, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
         monkeypatch.undo()
         assert accesses(records, "a") == {}
