@@ -60,7 +60,8 @@ def contradicted(vault):
 
 
 @pytest.mark.slow
-def test_the_question_says_what_it_is_about_and_is_asked_once(asking):
+def test_it_is_asked_once_and_recall_says_so_until_both_are_called_true(asking):
+    assert contradicted(asking) == set()
     report = asking.night()
     assert [decision.kind for decision in report.asked] == ["conflict"]
     text = question_in(asking).read_text()
@@ -70,44 +71,36 @@ def test_the_question_says_what_it_is_about_and_is_asked_once(asking):
         "- [ ] Neither is true",
     ):  # fmt: skip
         assert line in text.splitlines()
+    assert contradicted(asking) == {("01allergy", "01breakfast"), ("01breakfast", "01allergy")}
     asked = len(asking.service.asked)
+    assert not asking.night().changed
+    tick(asking, "Both")
+    assert asking.night().answered
+    assert contradicted(asking) == set()
+    assert body_of(asking, "facts/allergy.md") == ALLERGY
+    assert not list((asking.root / "review").glob("*.md"))
     assert not asking.night().changed
     assert len(asking.service.asked) == asked
 
 
 @pytest.mark.slow
-def test_recall_says_that_they_contradict_each_other_until_it_is_answered(asking):
-    assert contradicted(asking) == set()
-    asking.night()
-    assert contradicted(asking) == {("01allergy", "01breakfast"), ("01breakfast", "01allergy")}
-    tick(asking, "Both")
-    asking.night()
-    assert contradicted(asking) == set()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("box", "kept", "dropped"), [("a:", "allergy", "breakfast"), ("b:", "breakfast", "allergy")])
-def test_the_true_one_replaces_the_other(asking, box, kept, dropped):
+def test_the_true_one_replaces_the_other(asking, monkeypatch, box, kept, dropped):
+    if box == "b:":  # a pinned fact goes as well, when its owner says so
+        path = asking.root / "facts/allergy.md"
+        path.write_text(path.read_text().replace("status: active", "status: active\npinned: true"))
+        asking.save()
     asking.night()
     tick(asking, box)
-    report = asking.night()
-    assert report.answered
+    if box == "b:":  # in another clone, in which no model is asked: the note says it all
+        for name in ("local.db", "local.db-wal", "local.db-shm"):
+            (state_folder(asking.root) / name).unlink(missing_ok=True)
+        monkeypatch.setenv("QUAID_MODELS_PROVIDER", "none")
+    assert asking.night().answered
     assert head_of(asking, f"facts/{dropped}.md")["superseded_by"] == f"[[{kept}]]"
     assert "superseded_by" not in head_of(asking, f"facts/{kept}.md")
     assert not list((asking.root / "review").glob("*.md"))
     assert not asking.night().changed
-
-
-@pytest.mark.slow
-def test_both_are_true_and_it_is_never_asked_again(asking):
-    asking.night()
-    tick(asking, "Both")
-    assert asking.night().answered
-    assert body_of(asking, "facts/allergy.md") == ALLERGY
-    assert not list((asking.root / "review").glob("*.md"))
-    asked = len(asking.service.asked)
-    report = asking.night()
-    assert (report.changed, len(asking.service.asked)) == (False, asked)
 
 
 @pytest.mark.slow
@@ -121,26 +114,6 @@ def test_neither_is_true_and_both_go_and_come_back(asking):
     assert body_of(asking, "facts/breakfast.md") == BREAKFAST
     report = asking.night()
     assert (report.done, report.asked) == ([], [])
-
-
-@pytest.mark.slow
-def test_an_answer_needs_no_model(asking, monkeypatch):
-    asking.night()
-    tick(asking, "b:")
-    monkeypatch.setenv("QUAID_MODELS_PROVIDER", "none")
-    asking.night()
-    assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
-
-
-@pytest.mark.slow
-def test_an_answer_of_another_clone_counts(asking):
-    """What waits lies in local.db, which a clone does not have: the note says it all."""
-    asking.night()
-    tick(asking, "b:")
-    for name in ("local.db", "local.db-wal", "local.db-shm"):
-        (state_folder(asking.root) / name).unlink(missing_ok=True)
-    asking.night()
-    assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
 
 
 @pytest.mark.slow
@@ -184,17 +157,6 @@ def test_a_fact_that_its_owner_corrects_closes_the_question(asking):
     asking.save()
     asking.night()
     assert not list((asking.root / "review").glob("*.md"))
-
-
-@pytest.mark.slow
-def test_a_pinned_fact_goes_when_its_owner_says_so(asking):
-    path = asking.root / "facts/allergy.md"
-    path.write_text(path.read_text().replace("status: active", "status: active\npinned: true"))
-    asking.save()
-    asking.night()
-    tick(asking, "b:")
-    asking.night()
-    assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
 
 
 def test_switched_off_nothing_is_asked(asking, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import re
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -22,12 +21,8 @@ from quaid.docs.registrar import NewProject
 from quaid.errors import LockedError
 from quaid.janitor.guards import Gate
 from quaid.janitor.news import render_docs_news
-from quaid.janitor.questions import read_question
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import Decisions
-from quaid.model import SourceEdit
 from quaid.place import state_folder
-from quaid.sqlite import connect
 
 CODE = 'LIMIT = 10\n\n\ndef reach(query):\n    """What a question reaches."""\n    return query[:LIMIT]\n'
 DOC = "# Reach\n\nIt is in `src/reach.py`.\n\n## Limits\n\n- A question reaches 10 hits.\n- It is cut at its end.\n"
@@ -324,22 +319,18 @@ class TestADocumentInTheVault:
 
 
 class TestTheModel:
-    def test_says_that_it_is_still_true(self, repo, model, night):
-        model.answers["docs_update"] = {
-            "still_true": True,
-            "summary": "It speaks of hits, not of how many.",
-            "edits": [],
-        }
+    @pytest.mark.parametrize("answers", [
+        {"docs_update": {"still_true": True, "summary": "It speaks of hits, not of how many.", "edits": []}},
+        {"docs_significance": lambda said: verdicts(said, False)},
+    ])  # fmt: skip
+    def test_says_that_it_is_still_true_or_that_the_change_does_not_matter(self, repo, model, night, answers):
+        model.answers |= answers
         report = night(*STALENESS)
         assert (report.asked, report.stale) == ([], [])
+        assert len(asked_of(model, "deep")) == ("docs_update" in answers)
         calls = len(model.asked)
         assert night(*STALENESS).stale == []
         assert len(model.asked) == calls
-
-    def test_says_at_once_that_it_does_not_matter(self, repo, model, night):
-        model.answers["docs_significance"] = lambda said: verdicts(said, False)
-        report = night(*STALENESS)
-        assert (report.asked, report.stale, asked_of(model, "deep")) == ([], [], [])
 
     @pytest.mark.matrix
     @pytest.mark.parametrize("edit", [
@@ -431,15 +422,14 @@ def test_the_gate_stops_a_branch_too(vault, repo, night, monkeypatch):
     assert (night(*STALENESS, "temporal").lost, branches(repo)) == (["'tea' would no longer find it"], [])
 
 
-@pytest.mark.parametrize("switch", ["systems.projects", "docs.check"])
-def test_what_is_switched_off_does_nothing(vault, repo, model, night, switch):
-    with vault.memory() as memory:
-        memory.configure(switch, "false")
-    report = night()
-    assert (report.asked, report.stale, model.asked) == ([], [], [])
-
-
-def test_a_policy_of_off_asks_nobody(vault, repo, model, night):
+def test_what_is_switched_off_does_nothing(vault, repo, model, night):
+    for switch in ("systems.projects", "docs.check"):
+        with vault.memory() as memory:
+            memory.configure(switch, "false")
+        report = night()
+        assert (report.asked, report.stale, model.asked) == ([], [], [])
+        with vault.memory() as memory:
+            memory.configure(switch, "true")
     allow(vault, update="off", shorten="off")
     night(*STALENESS, "docs_cleanup")
     assert model.asked == []
@@ -516,37 +506,13 @@ def test_an_index_that_cannot_be_written_is_a_remark(vault, repo, night, monkeyp
     assert any("could not be indexed" in remark for remark in report.remarks)
 
 
-def test_what_waits_keeps_its_branch_and_old_rows_are_read(vault, repo, night):
-    night(*STALENESS)
-    waiting = Decisions(state_folder(vault.root) / "local.db")
-    (asked,) = questions(vault)
-    kept = waiting.get(read_question(asked.name, asked.read_bytes()).key)
-    assert isinstance(kept.branch, SourceEdit)
-    assert (kept.branch.path, kept.branch.before) == ("docs/reach.md", DOC.encode())
-    import apsw
-
-    connection = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
-    told = json.loads(connection.execute("SELECT proposal FROM proposals").get)
-    del told["branch"]
-    connection.execute("UPDATE proposals SET proposal = ?", (json.dumps(told),))
-    connection.close()
-    assert waiting.get(kept.key).branch is None
-
-
-@pytest.mark.parametrize(("level", "told"), [
-    ("off", ""),
-    ("summary", "Documents: 1 to ask you about, 1 stale. See why with: quaid docs check"),
-    ("full", "Stale:\n- code:docs/reach.md"),
-])  # fmt: skip
-def test_news_tell_what_became_of_the_documents(repo, night, level, told):
-    report = night(*STALENESS)
-    assert told in render_docs_news(report, level)
-    nothing = SimpleNamespace(done=[], asked=[], held_back=[], stale=[], lost=[])
-    assert render_docs_news(nothing, level) == ""
-
-
-def test_news_are_delivered(vault, repo, night, monkeypatch):
+def test_news_tell_what_became_of_the_documents(vault, repo, night, monkeypatch):
     monkeypatch.setenv("QUAID_NOTIFICATIONS_CHANNELS", "file")
-    night(*STALENESS)
-    news = (state_folder(vault.root) / "log" / "news.log").read_text()
-    assert "Documents: 1 to ask you about, 1 stale." in news
+    report = night(*STALENESS)
+    assert render_docs_news(report, "off") == ""
+    summary = "Documents: 1 to ask you about, 1 stale. See why with: quaid docs check"
+    assert summary in render_docs_news(report, "summary")
+    assert summary in (state_folder(vault.root) / "log" / "news.log").read_text()
+    assert "Stale:\n- code:docs/reach.md" in render_docs_news(report, "full")
+    nothing = SimpleNamespace(done=[], asked=[], held_back=[], stale=[], lost=[])
+    assert render_docs_news(nothing, "full") == ""

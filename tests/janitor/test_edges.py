@@ -108,33 +108,32 @@ def test_an_edge_that_its_owner_writes_later_is_compared_too(telling):
     assert len(telling.service.asked) == count, "and once"
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize(
-    ("text", "edge", "kept"),
-    [
-        ("I've relocated to Ghent.", ("the user", "lives_in", "Ghent"), "[[Maya Chen]] lives_in [[Ghent]]"),
-        ("Ich wohne jetzt in Köln.", ("Maya Chen", "resides in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
-        ("Annas Hund heißt Otto.", ("Anna", "has_pet", "Otto"), "[[Anna]] has_pet [[Otto]]"),
-        ("Ich habe mich in Köln niedergelassen.", ("Ich", "lives_in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
-        ("我现在住在上海。", ("Maya Chen", "lives_in", "上海"), "[[Maya Chen]] lives_in [[上海]]"),
-        ("My mum settled in Ghent.", ("my mother", "lives_in", "Ghent"), None),
-        ("My mum settled in Ghent.", ("Maya Chen's mother", "lives_in", "Ghent"), "[[Maya Chen's mother]] lives_in [[Ghent]]"),
-        ("Ben hails from Oslo.", ("Oslo", "birthplace_of", "Ben"), "[[Ben]] born_in [[Oslo]]"),
-        ("Ben came to us on 4 May 1990.", ("Ben", "born_on", "1990-05-04"), "[[Ben]] born_on [[1990-05-04]]"),
-        ("Ben came to us on 4 May.", ("Ben", "born_on", "2026-05-04"), None),
-        ("Ben hails from Oslo.", ("Ben", "lives_in", "Norway"), None),
-        ("Ben hails from Oslo.", ("Benedict", "lives_in", "Oslo"), None),
-        ("Ben hails from Oslo.", ("Ben", "!!", "Oslo"), None),
-        ("Ben hails from Oslo.", ("Ben", "knows", "Ben"), None),
-        ("Kim Lee hails from Oslo.", ("Kim", "born_in", "Oslo"), "[[Kim]] born_in [[Oslo]]"),
-    ],
-)  # fmt: skip
-def test_only_what_the_fact_names_is_kept(telling, text, edge, kept):
-    telling.service.answers["edges"] = stating({text: [edge]})
-    write_fact(telling, "one", text, **TOLD)
-    before = body_of(telling, "facts/one.md")
-    telling.night()
-    assert body_of(telling, "facts/one.md") == (f"{text}\n\n- {kept}" if kept else before)
+NAMED = {
+    "I've relocated to Ghent.": (("the user", "lives_in", "Ghent"), "[[Maya Chen]] lives_in [[Ghent]]"),
+    "Ich wohne jetzt in Köln.": (("Maya Chen", "resides in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
+    "Annas Hund heißt Otto.": (("Anna", "has_pet", "Otto"), "[[Anna]] has_pet [[Otto]]"),
+    "Ich habe mich in Köln niedergelassen.": (("Ich", "lives_in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
+    "我现在住在上海。": (("Maya Chen", "lives_in", "上海"), "[[Maya Chen]] lives_in [[上海]]"),
+    "My mum settled in Ghent.": (("my mother", "lives_in", "Ghent"), None),
+    "My mum settled in Gent.": (("Maya Chen's mother", "lives_in", "Gent"), "[[Maya Chen's mother]] lives_in [[Gent]]"),
+    "Ben hails from Oslo.": (("Oslo", "birthplace_of", "Ben"), "[[Ben]] born_in [[Oslo]]"),
+    "Ben came to us on 4 May 1990.": (("Ben", "born_on", "1990-05-04"), "[[Ben]] born_on [[1990-05-04]]"),
+    "Ben came to us on 4 May.": (("Ben", "born_on", "2026-05-04"), None),
+    "Ben hails from Bergen.": (("Ben", "lives_in", "Norway"), None),
+    "Ben hails from Narvik.": (("Benedict", "lives_in", "Narvik"), None),
+    "Ben hails from Tromsø.": (("Ben", "!!", "Tromsø"), None),
+    "Ben hails from Bodø.": (("Ben", "knows", "Ben"), None),
+    "Kim Lee hails from Oslo.": (("Kim", "born_in", "Oslo"), "[[Kim]] born_in [[Oslo]]"),
+}
+
+
+def test_only_what_the_fact_names_is_kept(telling):
+    telling.service.answers["edges"] = stating({text: [edge] for text, (edge, _) in NAMED.items()})
+    for number, text in enumerate(NAMED):
+        write_fact(telling, f"fact{number}", text, **TOLD)
+    telling.night(tasks=("edges",))
+    for number, (text, (_, kept)) in enumerate(NAMED.items()):
+        assert body_of(telling, f"facts/fact{number}.md") == (f"{text}\n\n- {kept}" if kept else text)
 
 
 def test_a_first_name_means_the_one_who_is_called_so_and_nobody_where_two_are(telling):
@@ -154,22 +153,15 @@ def test_a_first_name_means_the_one_who_is_called_so_and_nobody_where_two_are(te
     assert body_of(telling, "facts/two.md") == "Anna took a job at Acme."
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize(
-    ("text", "edges", "head"),
-    [
-        ("The billing service moved to Postgres.", "", TOLD),
-        ("Ben settled in Oslo.", "- [[Ben]] lives_in [[Oslo]]", TOLD),
-        ("Ben settled in Oslo.", "", {**TOLD, "pinned": True}),
-        ("Ben settled in Oslo.", "", {**TOLD, "technical": True}),
-        ("Ben settled in Oslo.", "", {**TOLD, "turns": ["[[08-1356-s1#^t1]]"]}),
-        ("Ben settled in Oslo.", "", {"source": "import"}),
-        ("Ben settled in Oslo.", "", {}),
-    ],
-)
-def test_what_is_not_told_by_itself_is_not_asked_about(telling, text, edges, head):
-    write_fact(telling, "one", text, edges, **head)
-    telling.night()
+def test_what_is_not_told_by_itself_is_not_asked_about(telling):
+    write_fact(telling, "technical", "The billing service moved to Postgres.", **TOLD)
+    write_fact(telling, "linked", "Ben settled in Oslo.", "- [[Ben]] lives_in [[Oslo]]", **TOLD)
+    heads = [
+        {**TOLD, "pinned": True}, {**TOLD, "technical": True}, {**TOLD, "turns": ["[[08-1356-s1#^t1]]"]}, {"source": "import"}, {},
+    ]  # fmt: skip
+    for number, head in enumerate(heads):
+        write_fact(telling, f"fact{number}", f"Ben settled in town number {number}.", **head)
+    telling.night(tasks=("edges",))
     assert not asked_about(telling)
 
 

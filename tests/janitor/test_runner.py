@@ -34,27 +34,24 @@ def first_parents(vault):
 
 def test_a_night_is_one_merge_of_a_commit_for_each_decision(vault, tidy):
     one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
-    report = tidy(rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1"))
+    plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1")]
+    head = vault.head()
+    assert len(tidy(*plans, dry_run=True).done) == 2
+    assert (vault.head(), vault.status()) == (head, "")
+    report = tidy(*plans)
     assert [d.kind for d in report.done] == ["rewrite", "rewrite"]
     assert first_parents(vault)[0] == "janitor: reworded 2 facts"
     subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
     assert subjects == [f"janitor(task1): rewrite {two}", f"janitor(task0): rewrite {one}"]
     assert "Maya drinks oat milk every day" in (vault.root / one).read_text()
     assert vault.git("log", "-1", "--format=%an <%ae>") == "Quaid Janitor <janitor@localhost>"
-    assert vault.git("status", "--porcelain") == ""
+    assert vault.status() == ""
     assert not list((state_folder(vault.root) / "worktrees").iterdir())
     with vault.memory() as memory:
         assert memory.verify().ok
-
-
-def test_a_second_run_does_nothing(vault, tidy):
-    (one,) = remember(vault, "Maya drinks oat milk")
-    plan = rewriting(one, "Maya drinks oat milk every day")
-    tidy(plan)
-    head = vault.git("rev-parse", "HEAD")
-    report = tidy(plan)
-    assert not report.changed
-    assert vault.git("rev-parse", "HEAD") == head
+    head = vault.head()
+    assert not tidy(*plans).changed
+    assert vault.head() == head
 
 
 def test_small_decisions_share_a_commit(vault, tidy):
@@ -69,59 +66,6 @@ def test_small_decisions_share_a_commit(vault, tidy):
     subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
     assert subjects == ["janitor(task0): approved 3 facts"]
     assert vault.git("log", "--format=%(trailers:key=Quaid-Decision,valueonly)", "HEAD^2", "-1").count("\n") >= 2
-
-
-def test_a_dry_run_leaves_everything_as_it_is(vault, tidy):
-    (one,) = remember(vault, "Maya drinks oat milk")
-    head = vault.git("rev-parse", "HEAD")
-    report = tidy(rewriting(one, "Maya drinks oat milk every day"), dry_run=True)
-    assert len(report.done) == 1
-    assert vault.git("rev-parse", "HEAD") == head
-    assert vault.git("status", "--porcelain") == ""
-
-
-@pytest.mark.parametrize("how", ["undo", "git revert", "git revert of the night"])
-def test_what_the_owner_undoes_is_not_done_again(vault, tidy, how):
-    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
-    plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1")]
-    night = tidy(*plans)
-    if how == "undo":
-        with vault.memory() as memory:
-            undone = memory.timeline.undo(night.run)
-        assert len(undone.commits) == 2
-    elif how == "git revert":
-        vault.git("revert", "--no-edit", "HEAD^2~1", "HEAD^2")
-    else:
-        vault.git("revert", "--no-edit", "-m", "1", "HEAD")
-    assert "every day" not in (vault.root / one).read_text()
-    report = tidy(*plans)
-    assert (report.vetoed, report.done) == (2, [])
-
-
-def test_one_decision_is_undone_alone_and_later_edits_of_the_owner_stay(vault, tidy):
-    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
-    tidy(rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1"))
-    note = vault.root / one
-    note.write_text(note.read_text() + "\nAsk her about it.\n")
-    vault.git("commit", "-qam", "mine")
-    with vault.memory() as memory:
-        memory.timeline.undo(vault.git("rev-parse", "HEAD^1^2~1"))
-        assert memory.verify().ok
-    assert "every day" not in note.read_text()
-    assert "Ask her about it." in note.read_text()
-    assert "Tom repairs clocks" in (vault.root / two).read_text()
-
-
-def test_a_veto_that_is_undone_does_not_stand(vault, tidy):
-    (one,) = remember(vault, "Maya drinks oat milk")
-    plan = rewriting(one, "Maya drinks oat milk every day")
-    tidy(plan)
-    vault.git("revert", "--no-edit", "-m", "1", "HEAD")
-    vault.git("revert", "--no-edit", "HEAD")
-    vault.git("revert", "--no-edit", "HEAD")
-    vault.git("revert", "--no-edit", "HEAD")
-    assert "every day" in (vault.root / one).read_text()
-    assert tidy(plan).vetoed == 0
 
 
 @pytest.mark.slow
@@ -199,14 +143,14 @@ def test_nobody_is_asked_to_undo_what_they_corrected(vault, tidy, kind, always_a
     assert len(tidy(plan).done) == 1
 
 
-@pytest.mark.parametrize("mark", ["pinned", "verified"])
-def test_what_is_pinned_or_verified_is_never_touched(vault, tidy, mark):
-    (one,) = remember(vault, "Maya drinks oat milk")
-    note = vault.root / one
-    note.write_text(note.read_text().replace("status: active", f"status: active\n{mark}: true"))
+def test_what_is_pinned_or_verified_is_never_touched(vault, tidy):
+    paths = remember(vault, "Maya drinks oat milk", "Tom sails")
+    for path, mark in zip(paths, ("pinned", "verified"), strict=True):
+        note = vault.root / path
+        note.write_text(note.read_text().replace("status: active", f"status: active\n{mark}: true"))
     vault.git("commit", "-qam", "mine")
-    report = tidy(rewriting(one, "Maya drinks oat milk every day"))
-    assert (report.done, report.asked, len(report.held_back)) == ([], [], 1)
+    report = tidy(*(rewriting(path, "Maya drinks tea") for path in paths))
+    assert (report.done, report.asked, len(report.held_back)) == ([], [], 2)
 
 
 def test_an_edit_of_the_owner_meanwhile_stays_and_the_decision_does_not(vault, tidy):
