@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from janitor_context import Known, context_of
 from janitor_facts import judging, keep, write_fact
-from janitor_nights import decide, remember
+from janitor_nights import decide, remember, rewriting
 
 from quaid.capture.facts import supersede
 from quaid.janitor.fact_edits import rewrite
@@ -60,13 +60,7 @@ def test_two_accepted_changes_of_one_note_are_both_done(vault, tidy):
 @pytest.mark.slow
 def test_what_its_owner_wrote_since_stays_beside_what_they_accepted(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
-
-    def plan(context):
-        data = context.read(one)
-        if b"every day" not in data:
-            yield decide(context, one, lambda p, d: rewrite(p, d, "Maya drinks oat milk every day"), always_asks=True)
-
-    tidy(plan)
+    tidy(rewriting(one, "Maya drinks oat milk every day", always_asks=True))
     note = vault.root / one
     note.write_text(note.read_text().replace("type: fact\n", "type: fact\ntags: [breakfast]\n"))
     vault.save()

@@ -9,7 +9,6 @@ from janitor_context import Known, carry_out, context_of
 from janitor_facts import DIFFERENT, body_of, head_of, judging, keep, pairs_in, saying, write_fact
 from vaults import assert_verified
 
-from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import compare
 
@@ -39,16 +38,13 @@ def test_equal_words_become_one_fact_without_a_model(vault):
     assert {head_of(vault, path)["superseded_by"] for path in (one, three)} == {"[[two]]"}
 
 
-@pytest.mark.parametrize("other", [
-    {"owner": "tom"},
-    {"project": "quaid"},
-    {"valid_until": "2026-01-01"},
-    {"valid_from": "2025-05-01"},
-    {"superseded_by": "[[elsewhere]]"},
-])  # fmt: skip
-def test_equal_words_of_another_owner_project_or_time_stay_apart(vault, other):
+def test_equal_words_of_another_owner_project_or_time_stay_apart(vault):
     write_fact(vault, "one", "Maya ran the marathon of Oslo.")
-    write_fact(vault, "two", "Maya ran the marathon of Oslo.", **other)
+    for name, head in {
+        "owner": {"owner": "tom"}, "project": {"project": "quaid"}, "ended": {"valid_until": "2026-01-01"},
+        "began": {"valid_from": "2025-05-01"}, "replaced": {"superseded_by": "[[elsewhere]]"},
+    }.items():  # fmt: skip
+        write_fact(vault, name, "Maya ran the marathon of Oslo.", **head)
     with vault.memory() as memory:
         assert decide(memory) == []
 
@@ -76,6 +72,14 @@ OAT, MILK = "Maya likes oat milk in her coffee.", "Maya likes her coffee with oa
 BOTH = "Maya likes to take oat milk in her coffee."
 
 
+@pytest.fixture
+def alike(vault):
+    """A vault with two facts that are alike."""
+    write_fact(vault, "one", OAT)
+    write_fact(vault, "two", MILK)
+    return vault
+
+
 @pytest.mark.parametrize(("judgement", "winner", "says"), [
     (keep("a"), "one", OAT),
     (keep("b"), "two", MILK),
@@ -99,15 +103,13 @@ def test_look_alikes_become_one_when_the_model_says_so(vault, scripted, judgemen
     assert len(service.asked) == 1
 
 
-def test_known_names_are_links_in_a_new_wording(vault, scripted):
-    vault.write("entities/Maya Chen.md", "---\ntype: person\naliases: [Maya]\n---\n")
-    write_fact(vault, "one", OAT)
-    write_fact(vault, "two", MILK)
-    with vault.memory() as memory:
+def test_known_names_are_links_in_a_new_wording(alike, scripted):
+    alike.write("entities/Maya Chen.md", "---\ntype: person\naliases: [Maya]\n---\n")
+    with alike.memory() as memory:
         (decision,) = decide(memory, scripted(compare=judging(lambda a, b: keep("merge", text=BOTH))))
         carry_out(memory, [decision])
         assert memory.get("01one").text == BOTH
-    assert body_of(vault, "facts/one.md").startswith("[[Maya Chen|Maya]] likes")
+    assert body_of(alike, "facts/one.md").startswith("[[Maya Chen|Maya]] likes")
 
 
 def test_what_was_judged_different_is_not_asked_again_until_it_changes(vault, scripted):
@@ -125,17 +127,6 @@ def test_what_was_judged_different_is_not_asked_again_until_it_changes(vault, sc
         path.write_text(path.read_text().replace("likes", "loves"))
         assert decide(memory, service, known) == []
         assert len(service.asked) == 2
-
-
-def test_a_decision_that_was_not_carried_out_is_proposed_again_without_asking(vault, scripted):
-    write_fact(vault, "one", OAT)
-    write_fact(vault, "two", MILK)
-    known = Known()
-    service = scripted(compare=judging(lambda a, b: keep("b")))
-    with vault.memory() as memory:
-        first = decide(memory, service, known)
-        assert decide(memory, service, known) == first
-        assert len(service.asked) == 1
 
 
 def test_a_veto_keeps_facts_apart_and_is_shown_to_the_model(vault, scripted):
@@ -173,12 +164,10 @@ def test_look_alikes_that_differ_in_what_counts_are_not_merged_whatever_a_model_
     keep("merge", text="Oat milk.\n---\nstatus: pinned"),
     keep(None),
 ])  # fmt: skip
-def test_a_merge_that_cannot_be_followed_changes_nothing_and_is_asked_about_once(vault, scripted, answer):
-    write_fact(vault, "one", OAT)
-    write_fact(vault, "two", MILK)
+def test_a_merge_that_cannot_be_followed_changes_nothing_and_is_asked_about_once(alike, scripted, answer):
     known = Known()
     service = scripted(compare=judging(lambda a, b: answer))
-    with vault.memory() as memory:
+    with alike.memory() as memory:
         assert decide(memory, service, known) == []
         assert len(service.asked) == 2  # the question and its repair
         assert decide(memory, service, known) == []
@@ -226,10 +215,8 @@ def test_a_model_that_is_told_what_a_merge_leaves_out_words_it_again(vault, scri
     {"pairs": [{"n": 7, **keep("a")}], "different": []},
     {"pairs": [{"n": 1, **keep("a")}], "different": [1]},
 ])  # fmt: skip
-def test_an_answer_about_other_pairs_counts_for_nothing(vault, scripted, answer):
-    write_fact(vault, "one", OAT)
-    write_fact(vault, "two", MILK)
-    with vault.memory() as memory:
+def test_an_answer_about_other_pairs_counts_for_nothing(alike, scripted, answer):
+    with alike.memory() as memory:
         assert decide(memory, scripted(compare=answer)) == []
 
 
@@ -288,13 +275,11 @@ def test_three_that_are_one_end_in_one(vault, scripted):
     assert heads[winner]["confirmations"] == "2"
 
 
-def test_what_the_loser_had_replaced_is_replaced_by_the_winner(vault, scripted):
-    old = write_fact(vault, "old", "Maya takes milk in her coffee.", superseded_by="[[two]]")
-    write_fact(vault, "one", OAT)
-    write_fact(vault, "two", MILK)
-    with vault.memory() as memory:
+def test_what_the_loser_had_replaced_is_replaced_by_the_winner(alike, scripted):
+    old = write_fact(alike, "old", "Maya takes milk in her coffee.", superseded_by="[[two]]")
+    with alike.memory() as memory:
         carry_out(memory, decide(memory, scripted(compare=judging(lambda a, b: keep("a")))))
-    assert head_of(vault, old)["superseded_by"] == "[[one]]"
+    assert head_of(alike, old)["superseded_by"] == "[[one]]"
 
 
 def test_a_note_in_which_its_owner_wrote_more_keeps_its_words(vault, scripted):
@@ -310,11 +295,3 @@ def test_a_broken_head_is_left_alone(vault):
     vault.write("facts/two.md", f"---\nid: 01two\ntype: fact\nkeywords: [oat\n---\n{OAT}\n")
     with vault.memory() as memory:
         assert decide(memory) == []
-
-
-def test_a_stored_judgement_is_read_as_it_was_and_one_in_another_form_is_made_again(vault):
-    stored = {"a": Judgement("different"), "b": Judgement("same", "Why not", "All of it.", keep="merge", model="m")}
-    known = Known({key: judgement.render() for key, judgement in stored.items()})
-    known.add("compare", {"c": '{"says": "same", "nonsense": 1}', "d": "same {"})
-    with vault.memory() as memory:
-        assert read_judgements(context_of(memory, judged=known), ["a", "b", "c", "d", "e"]) == stored

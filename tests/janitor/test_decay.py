@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
 from janitor_context import NOW, Known, carry_out, context_of
 
 from quaid.janitor.tasks import decay
@@ -51,16 +50,12 @@ def test_what_nobody_needed_for_long_is_a_question_that_says_why(vault):
         assert list(decay.plan_decay(context_of(memory))) == []
 
 
-@pytest.mark.parametrize(("more", "created"), [
-    ("pinned: true\n", OLD),
-    ("verified: true\n", OLD),
-    ("durability: immutable\n", OLD),
-    ("superseded_by: '[[other]]'\n", OLD),
-    ("", "2026-11-01"),
-    ("", "some day"),
-])  # fmt: skip
-def test_what_is_protected_or_young_or_has_no_date_is_left_alone(vault, more, created):
-    put(vault, "kept", created=created, more=more)
+def test_what_is_protected_or_young_or_has_no_date_is_left_alone(vault):
+    heads = ("pinned: true\n", "verified: true\n", "durability: immutable\n", "superseded_by: '[[other]]'\n")
+    for n, more in enumerate(heads):
+        put(vault, f"kept{n}", more=more)
+    put(vault, "young", created="2026-11-01")
+    put(vault, "odd", created="some day")
     with vault.memory() as memory:
         assert list(decay.plan_decay(context_of(memory))) == []
 

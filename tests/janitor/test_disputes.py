@@ -48,13 +48,9 @@ def test_it_is_a_question_and_a_commit_in_the_owners_name_at_once(disputed):
     with disputed.memory() as memory:
         assert [question.key for question in memory.janitor.open_questions()]
         assert memory.timeline.log(1)[0].who == "owner"
-
-
-def test_it_is_asked_once(disputed):
-    head = disputed.head()
-    with disputed.memory() as memory:
-        again = memory.janitor.dispute("soy", "It is oat.")
-    assert (again.outcome, again.path, disputed.head()) == ("unchanged", disputed.written.path, head)
+        head = disputed.head()
+        again = memory.janitor.dispute("soy", "It is oat.")  # it is asked once
+    assert (again.outcome, again.path, disputed.head()) == ("unchanged", written.path, head)
 
 
 def test_no_night_changes_the_fact_while_it_waits(disputed):
@@ -64,20 +60,15 @@ def test_no_night_changes_the_fact_while_it_waits(disputed):
     assert "you have said that it is wrong" in [why for _, why in report.held_back]
 
 
-def test_yes_forgets_it_and_says_why(disputed):
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_yes_forgets_it_and_says_why(disputed, is_pinned):
+    with disputed.memory() as memory:
+        memory.writer.mark("soy", "pinned", is_set=is_pinned)
     answer(disputed, "yes")
     night(disputed)
     assert not disputed.fact.exists()
     assert not (disputed.root / disputed.written.path).exists()
     assert "She is allergic to soy." in disputed.git("log", "-3", "--format=%B")
-
-
-def test_yes_holds_for_a_pinned_fact(disputed):
-    with disputed.memory() as memory:
-        memory.writer.mark("soy", "pinned", is_set=True)
-    answer(disputed, "yes")
-    night(disputed)
-    assert not disputed.fact.exists()
 
 
 @pytest.mark.slow

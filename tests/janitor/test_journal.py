@@ -12,7 +12,7 @@ from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import core_notes as task
-from quaid.vault.core_notes import archive_path, insert_entry, parse_entries, remove_entries
+from quaid.vault.core_notes import insert_entry, parse_entries, remove_entries
 
 FILE = "journal/SOUL.journal.md"
 ENTRIES = {
@@ -25,6 +25,7 @@ GOOD = {
     "themes": [{"text": "Reproduce a bug before reading code, as Maya does", "section": None, "entries": [1, 2, 3]}]
 }
 SOUL = "# Soul\n\nCalm.\n"
+NEWER = "".join(f"## 2026-11-{day} - Reset\n\nSomething else.\n\n" for day in (11, 10, "09"))
 
 
 @pytest.fixture
@@ -79,14 +80,7 @@ def test_an_entry_of_today_stays_for_what_is_added_to_it(soul, service):
     assert distil.edits[1].after.decode() == f"# Journal\n\n{today}"
 
 
-def test_a_second_look_asks_nobody_and_says_the_same(soul, service):
-    judged = Known()
-    with soul.memory() as memory:
-        assert plan(memory, service, judged=judged) == plan(memory, service, judged=judged)
-    assert len(service.asked) == 1
-
-
-def test_only_what_a_theme_rests_on_is_archived(soul, service):
+def test_only_what_a_theme_rests_on_is_archived_and_the_rest_is_read_beside_new_entries(soul, service):
     service.answers = {"journal": {"themes": [{**GOOD["themes"][0], "entries": [1, 2]}]}}
     judged = Known()
     with soul.memory() as memory:
@@ -94,25 +88,15 @@ def test_only_what_a_theme_rests_on_is_archived(soul, service):
         assert distil.subject == "distil 2 journal entries into SOUL.md"
         carry_out(memory, [distil])
         assert plan(memory, service, judged=judged) == []  # what is left is not read again
-    assert len(service.asked) == 1
-    left = (soul.root / FILE).read_text()
-    assert left == "# Journal\n\n" + JOURNAL[JOURNAL.index("## 2026-10") :]
-    assert not (soul.root / "journal/archive/SOUL-2026-10.md").exists()
-
-
-def test_what_is_left_is_read_again_beside_new_entries(soul, service):
-    service.answers = {"journal": {"themes": [{**GOOD["themes"][0], "entries": [1]}]}}
-    judged = Known()
-    with soul.memory() as memory:
-        (distil,) = plan(memory, service, judged=judged)
-        assert distil.subject == "distil 1 journal entry into SOUL.md"
-        carry_out(memory, [distil])
-        newer = "".join(f"## 2026-11-{day} - Reset\n\nSomething else.\n\n" for day in (11, 10, "09"))
-        soul.write(FILE, (soul.root / FILE).read_text() + "\n" + newer)
+        assert len(service.asked) == 1
+        left = (soul.root / FILE).read_text()
+        assert left == "# Journal\n\n" + JOURNAL[JOURNAL.index("## 2026-10") :]
+        assert not (soul.root / "journal/archive/SOUL-2026-10.md").exists()
+        soul.write(FILE, left + "\n" + NEWER)
         memory.sync()
         service.answers = {"journal": {"themes": []}}
         (archive,) = plan(memory, service, judged=judged)
-    assert archive.subject == "archive 5 journal entries of SOUL.md"
+    assert archive.subject == "archive 4 journal entries of SOUL.md"
 
 
 def test_nothing_lasting_is_archived_all_the_same(soul, service):
@@ -147,22 +131,19 @@ def test_what_a_refused_distillation_rested_on_stays_in_the_journal(soul, servic
         (distil,) = plan(memory, service, judged=judged)
         veto = Veto("journal", distil.key, "janitor(journal): distil 3 journal entries into SOUL.md")
         assert plan(memory, service, judged=judged, vetoes=[veto]) == []
-        newer = "".join(f"## 2026-11-{day} - Reset\n\nSomething else.\n\n" for day in (11, 10, "09"))
-        soul.write(FILE, JOURNAL + "\n" + newer)
+        soul.write(FILE, JOURNAL + "\n" + NEWER)
         memory.sync()
         (new,) = plan(memory, service, judged=judged, vetoes=[veto])
     assert new.edits[1].after.decode().startswith(JOURNAL)
 
 
-def test_a_core_note_that_is_too_long_or_pinned_takes_nothing(soul, service):
+def test_a_core_note_that_is_too_long_or_pinned_takes_nothing_nor_does_a_broken_archive(soul, service):
     for text in ("x" * 8_001, f"---\npinned: true\n---\n{SOUL}", "a\n" * 201):
         soul.write("SOUL.md", text)
         with soul.memory() as memory:
             assert plan(memory, service) == []
     assert service.asked == []
-
-
-def test_an_archive_that_cannot_be_read_is_not_written(soul, service):
+    soul.write("SOUL.md", SOUL)
     soul.write("journal/archive/SOUL-2026-10.md", b"\xff\xfe\x00")
     with soul.memory() as memory:
         assert plan(memory, service) == []
@@ -209,8 +190,3 @@ def test_what_is_moved_is_there_once_and_nothing_is_lost(journal, archive):
     left = remove_entries(journal, entries)
     kept = iter(journal.splitlines(keepends=True))
     assert all(line in kept for line in left.splitlines(keepends=True) if line != "\ufeff")  # which stays where it was
-
-
-def test_archives_are_named_after_their_month():
-    (entry,) = parse_entries("## 2026-02-12 - Reset\n")
-    assert archive_path("journal/SOUL.journal.md", entry.day) == "journal/archive/SOUL-2026-02.md"

@@ -43,10 +43,10 @@ class Squeamish(Scripted):
 REFUSALS = {"flagged": ("I cannot help.", "content_filter"), "in prose": ("I'm sorry, I can't help with that.", None)}
 
 
-@pytest.fixture(params=REFUSALS)
+@pytest.fixture
 def night(request, vault, monkeypatch):
     """`night()` runs the janitor with a model that refuses cyanide; `night.service` has its requests."""
-    service = Squeamish(REFUSALS[request.param])
+    service = Squeamish(REFUSALS[getattr(request, "param", "flagged")])
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     for name, value in {"provider": "openai", "url": f"{service.url}/v1", "deep": "wise", "fast": "quick"}.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name.upper()}", value)
@@ -81,7 +81,7 @@ def set_aside(vault):
         return [line for item in check_set_aside(memory) for line in item.paths]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("night", REFUSALS, indirect=True)
 def test_a_fact_that_is_refused_costs_that_fact_for_forty_nights(night, vault):
     fill(vault)
     report = night()
@@ -92,12 +92,12 @@ def test_a_fact_that_is_refused_costs_that_fact_for_forty_nights(night, vault):
     assert "refused" in named[1] or "cannot be used" in named[1]
     assert Runs(state_folder(vault.root) / LOCAL_FILE).list(1)[0].outcome == "done"
     assert any("cyanide" in line for line in set_aside(vault))
-    for _ in range(3):
-        report = night()
-        assert report.failed == {}
-        assert refused_requests(night) == [], "it is not asked about again"
-        assert any("cyanide" in one.subject for one, _ in report.held_back)
-        assert any("cyanide" in line for line in set_aside(vault))
+    report = night()
+    assert report.failed == {}
+    assert refused_requests(night) == [], "it is not asked about again"
+    assert any("cyanide" in one.subject for one, _ in report.held_back)
+    night(tasks=("gaps",))
+    assert any("cyanide" in line for line in set_aside(vault)), "other tasks leave it there"
 
 
 @pytest.mark.slow
@@ -138,6 +138,7 @@ def test_however_many_there_are(night, vault, count):
     assert len(refused_requests(night)) < 30
 
 
+@pytest.mark.parametrize("night", REFUSALS, indirect=True)
 @pytest.mark.slow
 def test_pairs_and_edges_with_it_leave_the_others_judged(night, vault):
     write_fact(vault, "one", "Tom read a crime novel in which the butler uses cyanide.", source="user")
@@ -163,14 +164,6 @@ def test_a_model_that_answers_nothing_usable_sets_nothing_aside(night, vault):
     night.service.word = "cyanide"
     assert night().failed == {}
     assert head_of(vault, "facts/fact7.md")["status"] == "active"
-
-
-@pytest.mark.slow
-def test_a_run_of_one_task_keeps_what_other_tasks_have_set_aside(night, vault):
-    fill(vault)
-    night()
-    night(tasks=("gaps",))
-    assert any("cyanide" in line for line in set_aside(vault))
 
 
 def test_a_limit_stops_what_would_exceed_it_and_nothing_else(night, vault, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from janitor_context import Known, carry_out, context_of
-from janitor_facts import COMPATIBLE, DIFFERENT, UPDATE, body_of, head_of, judging, keep, saying, write_fact
+from janitor_facts import COMPATIBLE, DIFFERENT, UPDATE, body_of, head_of, judging, saying, write_fact
 from vaults import assert_verified
 
 from quaid.janitor.tasks import compare, resolve
@@ -14,6 +14,11 @@ ACME, BETA = "Maya works at Acme as a designer.", "Maya works at Beta as a desig
 
 def resolved(judgement, resolution, **more):
     return {"verdict": judgement, "resolution": resolution, "reason": "She changed her job.", **more}
+
+
+def updating(scripted, answer):
+    """A model that calls every pair an update and settles it as `answer` says."""
+    return scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer))
 
 
 def night(memory, service, judged, tasks=(compare.plan_compare, resolve.plan_resolve)):
@@ -31,7 +36,7 @@ def jobs(vault):
 
 
 def test_the_later_fact_replaces_the_earlier(jobs, scripted):
-    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    service = updating(scripted, resolved("update", "keep_b"))
     known = Known()
     with jobs.memory() as memory:
         (decision,) = night(memory, service, known)
@@ -53,7 +58,7 @@ def test_the_later_fact_replaces_the_earlier(jobs, scripted):
 def test_a_replaced_fact_that_says_more_than_its_successor_is_a_question(vault, scripted):
     write_fact(vault, "acme", f"{ACME} Each winter she travels to Lima by train.", valid_from="2024-03-01")
     write_fact(vault, "beta", BETA, valid_from="2026-10-01")
-    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    service = updating(scripted, resolved("update", "keep_b"))
     with vault.memory() as memory:
         (decision,) = night(memory, service, Known())
     assert (decision.kind, decision.always_asks) == ("supersede", True)
@@ -61,7 +66,7 @@ def test_a_replaced_fact_that_says_more_than_its_successor_is_a_question(vault, 
 
 
 def test_a_question_that_waits_is_proposed_again_without_asking(jobs, scripted):
-    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    service = updating(scripted, resolved("update", "keep_b"))
     known = Known()
     with jobs.memory() as memory:
         assert night(memory, service, known) == night(memory, service, known) != []
@@ -80,10 +85,7 @@ def test_what_is_compatible_is_asked_about_once(jobs, scripted):
     resolved("update", "keep_both"),  # a story goes on
 ])  # fmt: skip
 def test_what_changes_nothing_is_asked_about_once(jobs, scripted, answer):
-    service, known = (
-        scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
-        Known(),
-    )
+    service, known = updating(scripted, answer), Known()
     with jobs.memory() as memory:
         assert night(memory, service, known) == []
         asked = len(service.asked)
@@ -95,10 +97,7 @@ def test_both_hold_each_in_its_time(vault, scripted):
     write_fact(vault, "acme", "Maya worked at Acme until 30 September 2026.", "- [[Maya]] works_at [[Acme]]")
     write_fact(vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]", valid_from="2026-10-01")
     answer = resolved("update", "keep_both", a_until="2026-09-30", b_from="2026-10-01")
-    service, known = (
-        scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
-        Known(),
-    )
+    service, known = updating(scripted, answer), Known()
     with vault.memory() as memory:
         (decision,) = night(memory, service, known)
         assert decision.kind == "keep_both"
@@ -113,11 +112,7 @@ def test_both_become_one_sentence(vault, scripted):
     write_fact(vault, "one", "Maya has a dog and a cat at home.")
     write_fact(vault, "two", "Maya has another cat at home named Bailey.")
     text = "Maya has a dog, a cat and another cat named Bailey at home."
-    service = scripted(
-        compare=judging(lambda a, b: UPDATE),
-        resolve=judging(lambda a, b: resolved("update", "merge", merged_text=text)),
-    )
-    known = Known()
+    service, known = updating(scripted, resolved("update", "merge", merged_text=text)), Known()
     with vault.memory() as memory:
         (decision,) = night(memory, service, known)
         assert (decision.task, decision.kind) == ("resolve", "merge")
@@ -133,7 +128,7 @@ def test_both_become_one_sentence(vault, scripted):
 def test_a_protected_fact_is_not_replaced_but_asked_about(vault, scripted, protected):
     write_fact(vault, "acme", ACME, "- [[Maya]] works_at [[Acme]]", **{protected: True})
     write_fact(vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]")
-    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    service = updating(scripted, resolved("update", "keep_b"))
     with vault.memory() as memory:
         (decision,) = night(memory, service, Known())
     assert (decision.kind, decision.edits) == ("conflict", ())
@@ -148,20 +143,11 @@ def test_what_is_over_before_the_other_begins_is_no_conflict(vault, scripted):
     assert service.asked == []
 
 
-def test_facts_about_others_are_not_compared(vault, scripted):
-    write_fact(vault, "one", "The colour blue calms Maya down.")
-    write_fact(vault, "two", "The colour blue calms Tom down.")
-    service = scripted(compare=judging(lambda a, b: UPDATE))
-    with vault.memory() as memory:
-        assert night(memory, service, Known()) == []
-    assert service.asked == []
-
-
 def test_of_three_jobs_two_are_decided_a_night_and_none_points_to_a_replaced_one(vault, scripted):
     for year, firm in ((2023, "Acme"), (2024, "Beta"), (2025, "Gamma")):
         text, edge = f"Maya works at {firm} as a designer.", f"- [[Maya]] works_at [[{firm}]]"
         write_fact(vault, firm.lower(), text, edge, valid_from=f"{year}-01-01")
-    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    service = updating(scripted, resolved("update", "keep_b"))
     known = Known()
     with vault.memory() as memory:
         for _ in range(3):
@@ -172,16 +158,6 @@ def test_of_three_jobs_two_are_decided_a_night_and_none_points_to_a_replaced_one
         assert_verified(memory)
     heads = {name: head_of(vault, f"facts/{name}.md") for name in ("acme", "beta", "gamma")}
     assert [heads[name].get("superseded_by") for name in heads] == ["[[gamma]]", "[[gamma]]", None]
-
-
-def test_what_is_a_duplicate_is_no_conflict(vault, scripted):
-    write_fact(vault, "one", "Maya takes oat milk in her coffee.")
-    write_fact(vault, "two", "Maya takes her coffee with oat milk.")
-    service = scripted(compare=judging(lambda a, b: keep("a")))
-    with vault.memory() as memory:
-        (decision,) = night(memory, service, Known())
-    assert decision.task == "compare"
-    assert len(service.asked) == 1
 
 
 def test_judgements_are_found_in_either_order(vault, scripted):

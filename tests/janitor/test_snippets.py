@@ -66,13 +66,11 @@ def question(service, number=-1):
 
 def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
     service.answers = {"snippets": GOOD}
+    judged = Known()
     with user.memory() as memory:
-        (fold,) = plan(memory, service)
-        assert (fold.kind, fold.subject, fold.always_asks) == (
-            "fold",
-            "add 2 observations to USER.md, drop 2",
-            False,
-        )
+        (fold,) = plan(memory, service, judged=judged)
+        assert (fold.kind, fold.subject, fold.always_asks) == ("fold", "add 2 observations to USER.md, drop 2", False)
+        assert plan(memory, service, judged=judged) == [fold]
         carry_out(memory, [fold])
         assert (user.root / "USER.md").read_text() == USER.replace(
             "- Maya is a potter.\n",
@@ -103,14 +101,6 @@ def test_a_night_adds_a_few_lines_and_asks_about_the_rest(user, service, tmp_pat
         carry_out(memory, [rest])
     assert (user.root / "USER.md").read_text().count("of her books") == 20
     assert not (user.root / FILE).exists()
-
-
-def test_a_second_look_asks_nobody_and_says_the_same(user, service):
-    service.answers = {"snippets": GOOD}
-    judged = Known()
-    with user.memory() as memory:
-        assert plan(memory, service, judged=judged) == plan(memory, service, judged=judged)
-    assert len(service.asked) == 1
 
 
 def test_a_wording_that_loses_or_adds_something_is_not_used(user, service):
@@ -194,16 +184,10 @@ def test_a_note_that_is_too_long_takes_nothing_and_one_that_is_full_takes_what_f
         assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize("head", ["pinned: true", "verified: yes"])
-def test_a_pinned_note_is_never_touched(user, service, head):
-    user.write("USER.md", f"---\n{head}\n---\n{USER}")
-    with user.memory() as memory:
-        assert plan(memory, service) == []
-
-
-def test_a_note_in_the_middle_of_a_merge_or_no_text_is_left_alone(user, service):
-    for broken in ("<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n", b"\xff\xfe\x00"):
-        user.write("USER.md", broken)
+def test_a_note_that_is_pinned_in_the_middle_of_a_merge_or_no_text_is_left_alone(user, service):
+    pinned = [f"---\n{head}\n---\n{USER}" for head in ("pinned: true", "verified: yes")]
+    for text in (*pinned, "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n", b"\xff\xfe\x00"):
+        user.write("USER.md", text)
         with user.memory() as memory:
             assert plan(memory, service) == []
 

@@ -30,65 +30,65 @@ def tidy(vault, plan=temporal.plan_temporal):
     return decisions, vault.notes()
 
 
-@pytest.mark.parametrize(
-    ("text", "dated"),
-    [
-        ("Maya moved to Leeds yesterday.", "Maya moved to Leeds yesterday (19 November 2026)."),
-        ("[[Maya]] starts at [[Acme]] next week.", "[[Maya]] starts at [[Acme]] next week (23 November 2026 to 29 November 2026)."),
-        ("Maya was in Rome last year.\n\nMy own note of yesterday.", "Maya was in Rome last year (2025).\n\nMy own note of yesterday."),
-        ("# Move\n\nMaya moved last month. ^b1\n\n- [[Maya]] lives_in [[Leeds]]", "# Move\n\nMaya moved last month (October 2026). ^b1\n\n- [[Maya]] lives_in [[Leeds]]"),
-    ],
-)  # fmt: skip
+DATED = {
+    "Maya moved to Leeds yesterday.": "Maya moved to Leeds yesterday (19 November 2026).",
+    "[[Maya]] starts at [[Acme]] next week.": "[[Maya]] starts at [[Acme]] next week (23 November 2026 to 29 November 2026).",
+    "Maya was in Rome last year.\n\nMy own note of yesterday.": "Maya was in Rome last year (2025).\n\nMy own note of yesterday.",
+    "# Move\n\nMaya moved last month. ^b1\n\n- [[Maya]] lives_in [[Leeds]]": (
+        "# Move\n\nMaya moved last month (October 2026). ^b1\n\n- [[Maya]] lives_in [[Leeds]]"
+    ),
+}
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_relative_time_gets_the_days_that_are_meant(vault, text, dated, newline):
-    path = fact(vault, "one", text)
-    path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
-    before = path.read_bytes()
-    (decision,), notes = tidy(vault)
-    was, becomes = (part.replace("\n", newline).encode() for part in (text, dated))
-    assert notes["facts/one.md"] == before.replace(was, becomes)
-    assert (decision.kind, decision.is_minor, decision.facts) == ("date", True, ("01one",))
-    assert decision.why == "It was told on 20 November 2026, as `created` says."
+def test_a_relative_time_gets_the_days_that_are_meant(vault, newline):
+    for n, text in enumerate(DATED):
+        path = fact(vault, f"fact{n}", text)
+        path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
+    before = vault.notes()
+    decisions, notes = tidy(vault)
+    for n, (text, dated) in enumerate(DATED.items()):
+        was, becomes = (part.replace("\n", newline).encode() for part in (text, dated))
+        assert notes[f"facts/fact{n}.md"] == before[f"facts/fact{n}.md"].replace(was, becomes)
+    assert {fact for decision in decisions for fact in decision.facts} == {f"01fact{n}" for n in range(len(DATED))}
+    assert {(decision.kind, decision.is_minor) for decision in decisions} == {("date", True)}
+    assert decisions[0].why == "It was told on 20 November 2026, as `created` says."
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_has_its_date_or_is_no_time_stays(vault):
+    for n, text in enumerate([
         "Maya moved to Leeds on 3 May 2026.", "Maya moved yesterday (19 November 2026) to Leeds.", "Maya moved on 19 November 2026, yesterday.",
         "Maya read Tomorrow, and Tomorrow, and Tomorrow.", "Maya likes [[last Friday]] by Katy Perry.", "Maya's last name is Chen, she says.",
         "Maya likes her morning tea.", "- [[Maya]] met_yesterday [[Tom]]",
-    ],
-)  # fmt: skip
-def test_what_has_its_date_or_is_no_time_stays(vault, text):
-    path = fact(vault, "one", text)
-    before = path.read_bytes()
-    assert tidy(vault)[0] == []
-    assert path.read_bytes() == before
+    ]):  # fmt: skip
+        fact(vault, f"fact{n}", text)
+    before = vault.notes()
+    assert tidy(vault) == ([], before)
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ('turns: ["[[08-1356-s1#^t1]]"]\n' + CREATED, "(7 May 2023)"),
-        ('turns: ["[[gone#^t1]]", "[[08-1356-s1#^t2]]"]\n' + CREATED, "(7 May 2023)"),
-        ('turns: ["[[gone#^t1]]"]\n' + CREATED, "(19 November 2026)"),
-        ("source: import\nvalid_from: 2024-03-02\n" + CREATED, "(1 March 2024)"),
-    ],
-)
-def test_the_turn_it_rests_on_knows_best_when_it_was_told(vault, more, said):
+def test_the_turn_it_rests_on_knows_best_when_it_was_told(vault):
     vault.write("episodes/2023/05/08-1356-s1.md", EPISODE)
-    fact(vault, "one", "Caroline went to a support group yesterday.", more)
+    told = {
+        "turn": ('turns: ["[[08-1356-s1#^t1]]"]\n', "(7 May 2023)"),
+        "second": ('turns: ["[[gone#^t1]]", "[[08-1356-s1#^t2]]"]\n', "(7 May 2023)"),
+        "gone": ('turns: ["[[gone#^t1]]"]\n', "(19 November 2026)"),
+        "import": ("source: import\nvalid_from: 2024-03-02\n", "(1 March 2024)"),
+    }
+    for name, (more, _) in told.items():
+        fact(vault, name, "Caroline went to a support group yesterday.", more + CREATED)
     _, notes = tidy(vault)
-    assert f"yesterday {said}." in notes["facts/one.md"].decode()
+    for name, (_, said) in told.items():
+        assert f"yesterday {said}." in notes[f"facts/{name}.md"].decode()
 
 
-@pytest.mark.parametrize(
-    "more",
-    ["", "created: some day\n", "source: import\n" + CREATED, "pinned: true\n" + CREATED, "verified: true\n" + CREATED,
-     'superseded_by: "[[other]]"\n' + CREATED],
-)  # fmt: skip
-def test_without_a_moment_or_under_protection_nothing_is_guessed(vault, more):
-    fact(vault, "one", "Maya moved to Leeds yesterday.", more)
+def test_without_a_moment_or_under_protection_nothing_is_guessed(vault):
+    heads = ["", "created: some day\n"]
+    heads += [
+        head + CREATED
+        for head in ("source: import\n", "pinned: true\n", "verified: true\n", 'superseded_by: "[[x]]"\n')
+    ]
+    for n, more in enumerate(heads):
+        fact(vault, f"fact{n}", "Maya moved to Leeds yesterday.", more)
     assert tidy(vault)[0] == []
 
 
