@@ -40,29 +40,6 @@ from quaid.user_config import changing_user_config, put, read_user_config, user_
 
 _USERS_TABLES = ("models", "embedding", "notifications", "audit")
 _USERS_KEYS = ("offline", "resident", "git.addresses", "git.sign", "git.sync")
-_ONCE_OFFLINE = ("models", "embedding")
-"""Tables that had a key `offline` each."""
-_RETIRED = {
-    "capture": "journal max_facts piece_tokens snippets",
-    "embedding": "threads timeout_s duplicate_similarity relevant_similarity",
-    "models": (
-        "deep_timeout_s fast_timeout_s temperature context_tokens output_limit_field anthropic_version "
-        "max_tokens_per_call max_tokens_per_run "
-    ),
-    "recall": (
-        "stages k_least k_most fusion vector_weight rrf_k candidates gate cut_share spread_strength mmr_share "
-        "contiguity_decay embed_budget_s rerank_share rerank_budget_s "
-    ),
-    "sync": "debounce_ms poll_interval_s max_note_mb removal_brake_count removal_brake_share",
-    "git": "sync_minutes",
-    "janitor": "gate_questions",
-    "janitor.policies": "approve date link keep_both pin distil digest graduate ledger",
-    "notifications": "janitor extraction retrieval docs",
-    "audit": "flood",
-    "hooks": "idle_minutes",
-    "docs": "most_updates limit chunk_tokens overlap_tokens",
-}
-"""The keys of each table that earlier versions had. A file that sets one is still read, with a remark."""
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(
@@ -93,14 +70,6 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
     of_vaults: dict[str, str] = {}
     of_users: dict[str, str] = {}
-    # What was once set for a part is set for all: nothing that was private becomes less so.
-    is_offline = [
-        bool(table.pop("offline", False))
-        for table in (of_user.get(n) for n in _ONCE_OFFLINE)
-        if isinstance(table, dict)
-    ]
-    if any(is_offline) or any(environ.get(f"QUAID_{name.upper()}_OFFLINE") for name in _ONCE_OFFLINE):
-        of_user["offline"] = True
     values = _read_values(read_vault_config(root), of_vaults, of_vault=True)
     values |= _read_values(of_user, of_users)
     found = [
@@ -127,28 +96,15 @@ def is_users_own(key: str) -> bool:
 
 
 def ignored_settings(root: Path) -> list[str]:
-    """Return a sentence for the settings that the vault at `root` cannot set, and one for those that no longer exist.
+    """Return a sentence for the settings that the vault at `root` has and cannot set.
 
     Raises:
-        ConfigError: a file cannot be read.
+        ConfigError: the file cannot be read.
     """
-    of_vault = [key for key, _ in _flatten(read_vault_config(root))]
-    of_user = (key for key, _ in _flatten(read_user_config()))
-    retired = [key for key in dict.fromkeys([*of_vault, *of_user]) if _is_retired(key)]
-    remarks = []
-    if users_own := [key for key in of_vault if is_users_own(key) and not _is_retired(key)]:
-        named = ", ".join(users_own)
-        remarks.append(
-            f"{CONFIG_FILE} sets {named}, which is ignored: no vault can. Set your own with: quaid config KEY VALUE"
-        )
-    if retired:
-        remarks.append(f"No longer settings, and ignored: {', '.join(retired)}. Remove them from your settings files")
-    return remarks
-
-
-def _is_retired(key: str) -> bool:
-    table, _, name = key.rpartition(".")
-    return name in _RETIRED.get(table, "").split()
+    named = ", ".join(key for key, _ in _flatten(read_vault_config(root)) if is_users_own(key))
+    if not named:
+        return []
+    return [f"{CONFIG_FILE} sets {named}, which is ignored: no vault can. Set your own with: quaid config KEY VALUE"]
 
 
 @cache
@@ -322,7 +278,7 @@ def _read_values(table: Mapping[str, Any], problems: dict[str, str], *, of_vault
     values: dict[str, Any] = {}
     for key, value in _flatten(table):
         hint = _read_types().get(key)
-        if _is_retired(key) or (of_vault and is_users_own(key)):
+        if of_vault and is_users_own(key):
             continue
         if hint is None:
             problems[key] = f"{key} is not a setting{_suggest(key)}"

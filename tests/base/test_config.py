@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from matrices import for_each
 
 from quaid.config import (
-    ignored_settings,
     list_settings,
     load_settings,
     parse_value,
@@ -24,7 +23,7 @@ from quaid.config import (
 )
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
-from quaid.settings import RecallSettings, Settings
+from quaid.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 ALL = dict(list_settings(Settings()))
@@ -156,8 +155,8 @@ TEMPLATE = (ROOT / "vault-template" / CONFIG_FILE).read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("text", [
     "", TEMPLATE, "# mine\nowner = 'x' # why\n\n[recall]\nlimit = 3 # few\n[git]\n",
-    "[recall]\nlimit = 3\n\n[sync]\npoll = true\n\n# apart\n[recall.stages]\nfold = false # mine\n",
-    "[recall.stages]\ncut = false\n", "[recall]\nstages.fold = false\n",
+    "[recall]\nlimit = 3\n\n[sync]\npoll = true\n\n# apart\n[janitor.policies]\nmerge = 'ask' # mine\n",
+    "[janitor.policies]\nforget = 'off'\n", "[janitor]\npolicies.merge = 'ask'\n",
 ])  # fmt: skip
 def test_setting_one_key_keeps_every_other_line(tmp_path, text):
     for key, value in ALL.items():
@@ -250,17 +249,6 @@ def test_what_keeps_things_private_is_taken_to_be_meant(tmp_path, monkeypatch):
     assert (settings.recall.log, settings.recall.gaps, settings.capture.redact_numbers) == ("off", "off", True)
     assert settings.offline
     assert settings.models.offline
-
-
-def test_a_key_of_an_earlier_version_is_ignored_with_a_remark(tmp_path):
-    settings = load(tmp_path, "[recall]\nk_most = 9\nlimit = 4\n[recall.stages]\nmmr = true\n")
-    assert settings.recall == RecallSettings(limit=4)
-    (remark,) = ignored_settings(tmp_path)
-    assert "recall.k_most, recall.stages" in remark
-
-
-def test_what_was_once_offline_in_part_is_so_as_a_whole(tmp_path):
-    assert load(tmp_path, "", QUAID_MODELS_OFFLINE="1").offline
 
 
 def test_every_default_is_in_its_range(tmp_path):
