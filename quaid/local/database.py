@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -23,24 +22,17 @@ _MAX_LOG_BYTES = 1_000_000
 
 
 class LocalDatabase(Database):
-    """local.db. Each of its modules adds its tables."""
+    """local.db. Each of its modules adds its tables. `notice` reports that a damaged file was set aside to open it."""
 
     application_id = 0x51754C6F
+    notice = ""
 
 
-def open_local(
-    path: Path,
-    schema: str = "",
-    wait_ms: int = BUSY_MS,
-    *,
-    relaxed: bool = False,
-    report: Callable[[str], None] | None = None,
-) -> Database:
+def open_local(path: Path, schema: str = "", wait_ms: int = BUSY_MS, *, relaxed: bool = False) -> LocalDatabase:
     """Return a connection to local.db at `path`, made when it is missing, with the tables of `schema` in it.
 
-    A damaged file is set aside as `local.db.damaged`, its copy of the last day takes its place, and `report` is called
-    with a sentence about it. A lock is waited for `wait_ms`. `relaxed` never waits for the disk: a power cut may lose
-    the last few writes, a killed process none.
+    A damaged file is set aside as `local.db.damaged`, and its copy of the last day takes its place. A lock is waited
+    for `wait_ms`. `relaxed` never waits for the disk: a power cut may lose the last few writes, a killed process none.
 
     Raises:
         UnwritableError, LockedError: it cannot be used.
@@ -49,9 +41,8 @@ def open_local(
     while True:
         with sqlite.translated(path), retries:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if retries.notice and report is not None:
-                report(retries.notice)
             connection = sqlite.open_database(path, LocalDatabase, wait_ms)
+            connection.notice = retries.notice
             try:
                 if schema:
                     connection.execute(schema)
@@ -90,13 +81,6 @@ def close_relaxed(connection: apsw.Connection, path: Path) -> None:
         if os.stat(f"{path}-wal").st_size < _MAX_LOG_BYTES:  # noqa: PTH116 - at the end of every recall
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()
-
-
-def open_in_memory(schema: str) -> Database:
-    """Return a connection to the same tables without a file, for where none can be written."""
-    connection = Database(":memory:")
-    connection.execute(schema)
-    return connection
 
 
 def translated(connection: Database) -> AbstractContextManager[None]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from quaid.config import own_names
-from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, UnwritableError, VaultReadOnlyError
+from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, VaultReadOnlyError
 from quaid.local import recall_log
-from quaid.local.database import close_relaxed, open_in_memory, open_local, translated
+from quaid.local.database import close_relaxed, open_local, translated
 from quaid.local.recall_log import Gap, RecallEntry
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
@@ -45,7 +45,6 @@ class RecallRecords:
     """The records of the vault at `root`, opened when they are first needed. One instance belongs to one thread."""
 
     def __init__(self, root: Path, settings: Settings) -> None:
-        self._root = root
         self._is_own = "default" in own_names(root, settings)
         """Whether the caller is the vault's own owner, whose questions alone may be stored as text, for them alone."""
         self._settings = settings.recall
@@ -54,10 +53,9 @@ class RecallRecords:
             self._settings = replace(settings.recall, log="off" if log == "off" else "hashes", gaps="off")
         self._path = state_folder(root) / LOCAL_FILE
         self._connection: Database | None = None
-        self._refused: QuaidError | None = None
-        """Why local.db could not be opened, if the connection is to empty tables in memory."""
         self._dropped: str | None = None
-        self._remark: str | None = None
+        self._notice = ""
+        """That a damaged local.db was set aside, until a recall reports it."""
 
     # -- a recall ------------------------------------------------------------------------------------------------
 
@@ -113,8 +111,8 @@ class RecallRecords:
                 )
         except QuaidError as error:
             return _dropped(error)
-        remark, self._remark = self._remark, None
-        return remark
+        notice, self._notice = self._notice, ""
+        return f"usage: {notice}" if notice else None
 
     # -- looking back --------------------------------------------------------------------------------------------
 
@@ -186,15 +184,8 @@ class RecallRecords:
             if self._connection is not None and not self._connection.is_current():
                 self.close()
             if self._connection is None:
-                self._refused = None
-                try:
-                    self._connection = open_local(
-                        self._path, recall_log.SCHEMA, wait_ms, relaxed=True, report=self._say
-                    )
-                except UnwritableError as error:  # reading goes on without it
-                    self._connection, self._refused = open_in_memory(recall_log.SCHEMA), error
-            if writes and self._refused is not None:
-                raise self._refused
+                opened = open_local(self._path, recall_log.SCHEMA, wait_ms, relaxed=True)
+                self._connection, self._notice = opened, opened.notice or self._notice
             connection = self._connection
             with translated(connection):
                 connection.set_busy_timeout(wait_ms)
@@ -203,9 +194,6 @@ class RecallRecords:
         except QuaidError:
             self.close()
             raise
-
-    def _say(self, what: str) -> None:
-        self._remark = f"usage: {what}"
 
 
 def difficulty(hit: Hit) -> float:

@@ -70,8 +70,8 @@ def stats_of(memory: Memory) -> Stats:
 
 
 def recall_stats_of(memory: Memory) -> tuple[RecallSummary, list[tuple[str, str | None, Use]]]:
-    """Return the summary of the recall log, and (id, title, use) of the most recalled memories, by all devices
-    together; the title of a forgotten memory is None.
+    """Return the summary of the recall log, and (id, title, use) of the most recalled memories; the title
+    of a forgotten memory is None.
 
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.

@@ -122,8 +122,8 @@ def test_a_page_that_was_overwritten_is_damage_wherever_it_is(tmp_path, page, co
 class TestDailyCopy:
     SCHEMA = "CREATE TABLE IF NOT EXISTS t (a TEXT)"
 
-    def open(self, path, report=None):
-        return closing(open_local(path, self.SCHEMA, report=report))
+    def open(self, path):
+        return closing(open_local(path, self.SCHEMA))
 
     def fill(self, path, text):
         with self.open(path) as connection:
@@ -133,8 +133,8 @@ class TestDailyCopy:
         then = time.time() - days * 86_400
         os.utime(path.with_name("local.db.daily"), (then, then))
 
-    def read(self, path, said=None):
-        with self.open(path, None if said is None else said.append) as connection:
+    def read(self, path):
+        with self.open(path) as connection:
             return [row[0] for row in connection.execute("SELECT a FROM t")]
 
     def test_a_damaged_file_is_replaced_by_its_copy_of_the_day_and_that_is_reported(self, tmp_path, caplog):
@@ -147,12 +147,12 @@ class TestDailyCopy:
         path.write_bytes(b"rubbish" * 999)
         for suffix in ("-wal", "-shm"):
             path.with_name(f"local.db{suffix}").unlink(missing_ok=True)
-        said = []
         day = time.strftime("%Y-%m-%d", time.gmtime(copy.stat().st_mtime))
-        assert self.read(path, said) == ["first"]
-        assert said == [f"local.db was damaged and is preserved as local.db.damaged; its copy of {day} takes its place"]
+        with self.open(path) as connection:
+            notice = connection.notice
+        assert notice == f"local.db was damaged and is preserved as local.db.damaged; its copy of {day} takes its place"
         assert [record.getMessage() for record in caplog.records] == [
-            f"quaid: {said[0]}.".replace("damaged", "damaged (file is not a database)", 1)
+            f"quaid: {notice}.".replace("damaged", "damaged (file is not a database)", 1)
         ]
         assert copy.exists()  # made again from what was restored
         assert self.read(path) == ["first"]
@@ -185,9 +185,9 @@ class TestDailyCopy:
         os.truncate(path, size)
         for suffix in ("-wal", "-shm"):
             path.with_name(f"local.db{suffix}").unlink(missing_ok=True)
-        said = []
-        assert self.read(path, said) == ["first"]
-        assert len(said) == 1
+        with self.open(path) as connection:
+            assert connection.notice
+        assert self.read(path) == ["first"]
         assert path.with_name("local.db.damaged").stat().st_size == size
 
     @pytest.mark.parametrize("content", [b"rubbish" * 999, b"", b"SQLite format 3\0" + b"\xff" * 9000])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from quaid.errors import StateDamagedError
 from quaid.local import recall_log
-from quaid.local.database import open_in_memory, open_local, translated
+from quaid.local.database import open_local, translated
 from quaid.local.recall_log import (
     SCHEMA,
     Gap,
@@ -40,7 +40,8 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 @pytest.fixture
 def connection() -> Iterator[object]:
-    opened = open_in_memory(SCHEMA)
+    opened = apsw.Connection(":memory:")
+    opened.execute(SCHEMA)
     yield opened
     opened.close()
 
