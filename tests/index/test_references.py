@@ -12,13 +12,10 @@ NOTES = {
     "facts/boat.md": "---\nid: 01cccccccc\n---\nTom sails.\n",
     "facts/boat-of-ann.md": "---\nid: 01dddddddd\nowner: ann\nprivacy: shared\n---\nTom sails.\n",
     "own/Zettel.md": "---\ntitle: Ärger & Freude\naliases: [Zorn]\n---\n# Zettel\n\n## Heute\n\ntext\n",
-    "own/C# notes.md": "# Generics\n\ntext\n",
-    "own/todo.md": "- call\n",
-    "work/Todo.md": "- ship\n",
-    "own/202401051231.md": "# Maxwell's demon > a\n\n## Part\n\ntext\n",
-    "own/202401051232.md": "京都の旅\n===\n\ntext\n",
+    "own/C# notes.md": "# Generics\n\ntext\n", "own/todo.md": "- call\n", "work/Todo.md": "- ship\n",
+    "own/202401051231.md": "# Maxwell's demon > a\n\n## Part\n\ntext\n", "own/202401051232.md": "京都の旅\n===\n\ntext\n",
     "episodes/2026/11/20-1402-2f1c9a.md": "---\nsession: s1\n---\n**Maya**: hello ^t1\n",
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -26,34 +23,20 @@ def index():
     return make_index(NOTES)
 
 
-@pytest.mark.parametrize(
-    ("reference", "path", "part"),
-    [
-        ("Maya takes green tea", "facts/tea.md", None),
-        ("  maya takes  GREEN tea. ", "facts/tea.md", None),
-        ("[[Maya Chen|Maya]] takes green tea.", "facts/tea.md", None),
-        ("Ärger & Freude", "own/Zettel.md", None),
-        ("ärger & FREUDE", "own/Zettel.md", None),
-        ("[[zorn]]", "own/Zettel.md", None),
-        ("[[Zettel#Heute]]", "own/Zettel.md", "Heute"),
-        ("[[own/Zettel#Zettel#Heute|today]]", "own/Zettel.md", "Heute"),
-        ("[[Zettel#^a1b2]]", "own/Zettel.md", "^a1b2"),
-        ("Zettel#today", "own/Zettel.md", "today"),
-        ("C# notes", "own/C# notes.md", None),
-        ("[[C# notes#Generics]]", "own/C# notes.md", "Generics"),
-        ("[see](own/C%23%20notes.md)", "own/C# notes.md", None),
-        ("maxwell's demon > A", "own/202401051231.md", None),
-        ("京都の旅", "own/202401051232.md", None),
-        ("[[京都の旅#Teil]]", "own/202401051232.md", "Teil"),
-        ("01aa", "facts/tea.md", None),
-        ("todo", "own/todo.md", None),
-        ("Todo", "work/Todo.md", None),
-        ("work/todo", "work/Todo.md", None),
-        ("20-1402-2f1c9a#t1", "episodes/2026/11/20-1402-2f1c9a.md", 1),
-        ("[[20-1402-2f1c9a#^t1|what she said]]", "episodes/2026/11/20-1402-2f1c9a.md", 1),
-        ("2026/11/20-1402-2f1c9a#t1", "episodes/2026/11/20-1402-2f1c9a.md", 1),
-    ],
-)
+@pytest.mark.parametrize(("reference", "path", "part"), [
+    ("Maya takes green tea", "facts/tea.md", None), ("  maya takes  GREEN tea. ", "facts/tea.md", None),
+    ("[[Maya Chen|Maya]] takes green tea.", "facts/tea.md", None), ("Ärger & Freude", "own/Zettel.md", None),
+    ("ärger & FREUDE", "own/Zettel.md", None), ("[[zorn]]", "own/Zettel.md", None),
+    ("[[Zettel#Heute]]", "own/Zettel.md", "Heute"), ("[[own/Zettel#Zettel#Heute|today]]", "own/Zettel.md", "Heute"),
+    ("[[Zettel#^a1b2]]", "own/Zettel.md", "^a1b2"), ("Zettel#today", "own/Zettel.md", "today"),
+    ("C# notes", "own/C# notes.md", None), ("[[C# notes#Generics]]", "own/C# notes.md", "Generics"),
+    ("[see](own/C%23%20notes.md)", "own/C# notes.md", None), ("maxwell's demon > A", "own/202401051231.md", None),
+    ("京都の旅", "own/202401051232.md", None), ("[[京都の旅#Teil]]", "own/202401051232.md", "Teil"),
+    ("01aa", "facts/tea.md", None), ("todo", "own/todo.md", None), ("Todo", "work/Todo.md", None),
+    ("work/todo", "work/Todo.md", None), ("20-1402-2f1c9a#t1", "episodes/2026/11/20-1402-2f1c9a.md", 1),
+    ("[[20-1402-2f1c9a#^t1|what she said]]", "episodes/2026/11/20-1402-2f1c9a.md", 1),
+    ("2026/11/20-1402-2f1c9a#t1", "episodes/2026/11/20-1402-2f1c9a.md", 1),
+])  # fmt: skip
 def test_one_note_is_meant(index, reference, path, part):
     meant = references.resolve_one(index, reference)
     assert (meant.document.path, meant.turn or meant.heading or None) == (path, part)

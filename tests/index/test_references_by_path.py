@@ -11,21 +11,11 @@ from quaid.errors import AmbiguousReferenceError
 from quaid.index import documents
 
 NOTES = {
-    "Études/Élan.md": "elk",
-    normalize("NFD", "Notes/Café Müller.md"): "espresso",
-    "Straße/Große Übung.md": "exercise",
-    "SHOUT.MD": "loud",
-    "long.markdown": "ending",
-    "#ideas.md": "hash",
-    "~draft.md": "tilde",
-    "dot..md": "dots",
-    "x.md.md": "twice",
-    "line\nbreak.md": "break",
-    "x" * 252 + ".md": "lengthy",
-    "Case.md": "upper",
-    "case.md": "lower",
+    "Études/Élan.md": "elk", normalize("NFD", "Notes/Café Müller.md"): "espresso", "Straße/Große Übung.md": "exercise",
+    "SHOUT.MD": "loud", "long.markdown": "ending", "#ideas.md": "hash", "~draft.md": "tilde", "dot..md": "dots",
+    "x.md.md": "twice", "line\nbreak.md": "break", "x" * 252 + ".md": "lengthy", "Case.md": "upper", "case.md": "lower",
     "a/b/Deep Note.md": "deep",
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -50,14 +50,10 @@ def seen(notes: dict[str, str], question: str = "lantern", **options: Any) -> se
 
 
 def test_a_project_leaves_its_own_and_what_belongs_to_none():
-    notes = dict(
-        [
-            fact("none"),
-            fact("own", more="project: quaid\n"),
-            fact("other", more="project: garden\n"),
-            fact("technical", more="project: quaid\ntechnical: true\n"),
-        ]
-    )
+    notes = dict([
+        fact("none"), fact("own", more="project: quaid\n"), fact("other", more="project: garden\n"),
+        fact("technical", more="project: quaid\ntechnical: true\n"),
+    ])  # fmt: skip
     assert seen(notes) == {"none", "own", "other", "technical"}
     assert seen(notes, projects=frozenset({"quaid"})) == {"none", "own", "technical"}
     assert seen(notes, projects=frozenset({"quaid", "garden"})) == {"none", "own", "other", "technical"}
@@ -65,14 +61,10 @@ def test_a_project_leaves_its_own_and_what_belongs_to_none():
 
 
 def test_statuses_and_privacies():
-    notes = dict(
-        [
-            fact("active"),
-            fact("pending", more="status: pending\n"),
-            fact("shared", more="status: approved\nprivacy: shared\n"),
-            fact("public", more="privacy: public\n"),
-        ]
-    )
+    notes = dict([
+        fact("active"), fact("pending", more="status: pending\n"),
+        fact("shared", more="status: approved\nprivacy: shared\n"), fact("public", more="privacy: public\n"),
+    ])  # fmt: skip
     assert seen(notes, statuses=frozenset({"pending", "approved"})) == {"pending", "shared"}
     assert seen(notes, privacies=frozenset({"public", "shared"})) == {"shared", "public"}
     assert seen(notes, privacies=frozenset({"private"})) == {"active", "pending"}
@@ -81,20 +73,14 @@ def test_statuses_and_privacies():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_can_be_asked_for_alone(kind):
-    notes = dict(
-        [
-            fact("fact"),
-            episode("s", "the lantern went out"),
-            ("entities/Lantern.md", "---\nid: entity\ntype: object\n---\nA lantern of brass.\n"),
-            ("own/note.md", "---\nid: note\n---\nbuy a lantern\n"),
-            (
-                "snippets/SOUL.snippets.md",
-                "---\nid: snippet\n---\n## Compaction - 2026-02-12 14:30\n\n- likes the lantern\n",
-            ),
-            ("journal/SOUL.journal.md", "---\nid: journal\n---\n## 2026-02-12 - Compaction\n\nWe lit the lantern.\n"),
-            ("projects/house/lighting.md", "---\nid: doc\n---\n# Light\n\nThe lantern needs oil.\n"),
-        ]
-    )
+    notes = dict([
+        fact("fact"), episode("s", "the lantern went out"),
+        ("entities/Lantern.md", "---\nid: entity\ntype: object\n---\nA lantern of brass.\n"),
+        ("own/note.md", "---\nid: note\n---\nbuy a lantern\n"),
+        ("snippets/SOUL.snippets.md", "---\nid: snippet\n---\n## Compaction - 2026-02-12 14:30\n\n- likes the lantern\n"),
+        ("journal/SOUL.journal.md", "---\nid: journal\n---\n## 2026-02-12 - Compaction\n\nWe lit the lantern.\n"),
+        ("projects/house/lighting.md", "---\nid: doc\n---\n# Light\n\nThe lantern needs oil.\n"),
+    ])  # fmt: skip
     index = make_index(notes, EMBEDDER)
     for keyword_only in (False, True):
         hits = ask(index, "lantern", EMBEDDER, kinds=frozenset({kind}), keyword_only=keyword_only).hits
@@ -105,14 +91,10 @@ def test_each_kind_can_be_asked_for_alone(kind):
 
 
 def test_days_between_which_a_memory_was_made():
-    notes = dict(
-        [
-            fact("undated"),
-            fact("old", more="created: 2020-05-01T23:59:00Z\n"),
-            fact("new", more="created: 2026-11-01\n"),
-            episode("s", "the lantern went out", times=("09:05",)),
-        ]
-    )
+    notes = dict([
+        fact("undated"), fact("old", more="created: 2020-05-01T23:59:00Z\n"), fact("new", more="created: 2026-11-01\n"),
+        episode("s", "the lantern went out", times=("09:05",)),
+    ])  # fmt: skip
     day = date.fromisoformat
     assert seen(notes, first=day("2026-01-01")) == {"undated", "new", "s#t1"}
     assert seen(notes, last=day("2026-11-01")) == {"undated", "old", "new"}
@@ -121,15 +103,12 @@ def test_days_between_which_a_memory_was_made():
 
 
 def test_the_session_that_is_going_on_is_left_out_until_it_is_compacted():
-    notes = dict(
-        [
-            episode("now", "lantern one", "lantern two", "lantern three", times=("09:00", "09:10", "09:20")),
-            episode("then", "lantern before", times=("08:00",)),
-            fact("hers", more="session: now\ncreated: 2026-11-20T09:15:00Z\n"),
-            fact("mine", more="session: then\n"),
-            fact("nobodys"),
-        ]
-    )
+    notes = dict([
+        episode("now", "lantern one", "lantern two", "lantern three", times=("09:00", "09:10", "09:20")),
+        episode("then", "lantern before", times=("08:00",)),
+        fact("hers", more="session: now\ncreated: 2026-11-20T09:15:00Z\n"), fact("mine", more="session: then\n"),
+        fact("nobodys"),
+    ])  # fmt: skip
     others = {"then#t1", "mine", "nobodys"}
     assert seen(notes) == others | {"now#t1", "now#t2", "now#t3", "hers"}
     assert seen(notes, exclude_session="now") == others
@@ -206,10 +185,8 @@ def crowd():
 
 
 @pytest.mark.parametrize(("options", "found"), [
-    ({"statuses": frozenset({"pending"})}, {"one"}),
-    ({"privacies": frozenset({"shared"})}, {"one"}),
-    ({"owners": frozenset({"nobody"})}, {"one"}),
-    pytest.param({"kinds": frozenset({"turn"})}, {"s#t1"}),
+    ({"statuses": frozenset({"pending"})}, {"one"}), ({"privacies": frozenset({"shared"})}, {"one"}),
+    ({"owners": frozenset({"nobody"})}, {"one"}), pytest.param({"kinds": frozenset({"turn"})}, {"s#t1"}),
     ({"first": date(2026, 11, 20), "exclude_session": "x", "kinds": frozenset({"turn"})}, {"s#t1"}),
 ])  # fmt: skip
 def test_a_filter_that_leaves_one_of_5000_finds_it(crowd, options, found):

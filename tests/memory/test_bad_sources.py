@@ -8,11 +8,7 @@ import pytest
 from vaults import Vault, paths, refused, texts
 
 from quaid import Memory
-from quaid.errors import (
-    BadInputError,
-    ConfigError,
-    VaultNotFoundError,
-)
+from quaid.errors import BadInputError, ConfigError, VaultNotFoundError
 from quaid.janitor.runner import RunOptions
 from quaid.report.status import status_of
 

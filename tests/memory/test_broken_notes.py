@@ -13,10 +13,7 @@ import pytest
 from vaults import FACT, Vault, assert_verified, copy_vault, paths, refused, texts
 
 from quaid import Memory
-from quaid.errors import (
-    NoteBrokenError,
-    VaultReadOnlyError,
-)
+from quaid.errors import NoteBrokenError, VaultReadOnlyError
 from quaid.index import documents
 from quaid.report.status import status_of
 
@@ -30,70 +27,27 @@ LAUGHS = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
 SICK: dict[str, tuple[bytes, str | None, str | None]] = {
     "facts/unterminated.md": (b"---\nid: u1\ntype: fact\nMaya likes aardvarks.\n", "aardvarks", "never closed"),
     "facts/not-yaml.md": (b"---\nid: [u2\ntype: {fact\n---\nMaya likes badgers.\n", "badgers", "not YAML"),
-    "facts/tabs.md": (
-        b"---\nid: u3\ntype: fact\n\tstatus: active\n---\nMaya likes capybaras.\n",
-        "capybaras",
-        "not YAML",
-    ),
+    "facts/tabs.md": (b"---\nid: u3\ntype: fact\n\tstatus: active\n---\nMaya likes capybaras.\n", "capybaras", "not YAML"),
     "facts/on-key.md": (b"---\nid: u4\ntype: fact\non: 2026-11-20\nno: yes\n---\nMaya likes dingos.\n", "dingos", None),
-    "facts/twice.md": (
-        b"---\nid: u5\ntype: fact\ntype: belief\n---\nMaya likes echidnas.\n",
-        "echidnas",
-        "more than once",
-    ),
-    "facts/nested.md": (
-        b"---\nid: u6\ntype: fact\nsource: {who: {what: 1}}\n---\nMaya likes ferrets.\n",
-        "ferrets",
-        "source should be one value",
-    ),
+    "facts/twice.md": (b"---\nid: u5\ntype: fact\ntype: belief\n---\nMaya likes echidnas.\n", "echidnas", "more than once"),
+    "facts/nested.md": (b"---\nid: u6\ntype: fact\nsource: {who: {what: 1}}\n---\nMaya likes ferrets.\n", "ferrets", "source should be one value"),
     "facts/laughs.md": (b"---\n" + LAUGHS.encode() + b"---\nMaya likes geckos.\n", "geckos", None),
     "facts/loop.md": (b"---\nid: u8\na: &a [*a, *a]\n---\nMaya likes hedgehogs.\n", "hedgehogs", None),
     "facts/deep.md": (b"---\na: " + b"[" * 5000 + b"]" * 5000 + b"\n---\nMaya likes ibexes.\n", "ibexes", None),
     "facts/surrogate.md": (b'---\nid: "\\ud800"\nspeaker: "x\\udfffy"\n---\nMaya likes jackals.\n', "jackals", None),
-    "facts/dates.md": (
-        b"---\nid: u9\nconfidence: high\ncreated: tomorrow\n---\nMaya likes koalas.\n",
-        "koalas",
-        "should be a number",
-    ),
-    "facts/infinite.md": (
-        b"---\nid: u10\nconfidence: .inf\nconfirmations: 1e999\n---\nMaya likes lemurs.\n",
-        "lemurs",
-        None,
-    ),
-    "facts/nan.md": (
-        b"---\nid: u11\nconfidence: nan\nconfirmations: nan\n---\nMaya likes meerkats.\n",
-        "meerkats",
-        None,
-    ),
+    "facts/dates.md": (b"---\nid: u9\nconfidence: high\ncreated: tomorrow\n---\nMaya likes koalas.\n", "koalas", "should be a number"),
+    "facts/infinite.md": (b"---\nid: u10\nconfidence: .inf\nconfirmations: 1e999\n---\nMaya likes lemurs.\n", "lemurs", None),
+    "facts/nan.md": (b"---\nid: u11\nconfidence: nan\nconfirmations: nan\n---\nMaya likes meerkats.\n", "meerkats", None),
     "facts/scalar-head.md": (b"---\njust words\n---\nMaya likes narwhals.\n", "narwhals", "not YAML"),
-    "conflict.md": (
-        b"# Plan\n\n<<<<<<< HEAD\nThe ocelot stays.\n=======\nThe pangolin stays.\n>>>>>>> other\n",
-        "ocelot pangolin",
-        "merge conflict",
-    ),
-    "conflict-head.md": (
-        b"---\n<<<<<<< HEAD\nid: c1\n=======\nid: c2\n>>>>>>> other\n---\nMaya met a quoll.\n",
-        "quoll",
-        "merge conflict",
-    ),
+    "conflict.md": (b"# Plan\n\n<<<<<<< HEAD\nThe ocelot stays.\n=======\nThe pangolin stays.\n>>>>>>> other\n", "ocelot pangolin", "merge conflict"),
+    "conflict-head.md": (b"---\n<<<<<<< HEAD\nid: c1\n=======\nid: c2\n>>>>>>> other\n---\nMaya met a quoll.\n", "quoll", "merge conflict"),
     "facts/same-id-1.md": (FACT.format(id="same", text="Maya likes rabbits.").encode(), "rabbits", None),
-    "facts/same-id-2.md": (
-        FACT.format(id="same", text="Maya likes salamanders.").encode(),
-        "salamanders",
-        "has the same id as",
-    ),
-    "empty.md": (b"", None, None),
-    "white.md": (b" \n\t\n", None, None),
-    "only-head.md": (b"---\n---", None, None),
-    "open-head.md": (b"---", None, None),
-    "binary.md": (bytes(range(256)) * 64 + b"\0" * 4000, None, "not text"),
+    "facts/same-id-2.md": (FACT.format(id="same", text="Maya likes salamanders.").encode(), "salamanders", "has the same id as"),
+    "empty.md": (b"", None, None), "white.md": (b" \n\t\n", None, None), "only-head.md": (b"---\n---", None, None),
+    "open-head.md": (b"---", None, None), "binary.md": (bytes(range(256)) * 64 + b"\0" * 4000, None, "not text"),
     "latin.md": ("Maya likes tapirs — d\xe9j\xe0 vu".encode("cp1252"), "tapirs", "not UTF-8"),
     "utf16.md": ("Maya likes uakaris.\n".encode("utf-16"), "uakaris", "UTF-16"),
-    "nul.md": (
-        b"Maya likes\0 voles and a long sentence about them follows here so that it stays text.",
-        "voles",
-        "NUL",
-    ),
+    "nul.md": (b"Maya likes\0 voles and a long sentence about them follows here so that it stays text.", "voles", "NUL"),
     "bom.md": (b"\xef\xbb\xbf---\r\ntitle: Marks\r\n---\r\nMaya likes wombats.\r\n", "wombats", None),
     "names/\u00e9t\u00e9.md": (b"Maya likes xerus composed.\n", "xerus", None),
     "names/e\u0301te\u0301.md": (b"Maya likes xerus decomposed.\n", "xerus", None),
@@ -104,7 +58,7 @@ SICK: dict[str, tuple[bytes, str | None, str | None]] = {
     "-dash.md": (b"Maya likes zorillas.\n", "zorillas", None),
     "a (conflicted copy 2026-11-20).md": (b"Maya likes nobody.\n", None, "sync tool"),
     "b.sync-conflict-20261120-101010-ABCDEFG.md": (b"Maya likes nobody.\n", None, "sync tool"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

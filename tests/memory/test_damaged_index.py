@@ -22,16 +22,12 @@ DAMAGES = {
     "header": lambda path: _overwrite(path, 0, b"\xde\xad\xbe\xef" * 25),
     "middle": lambda path: _overwrite(path, 4096, os.urandom(path.stat().st_size - 8192)),
     "end": lambda path: _overwrite(path, path.stat().st_size - 8192, b"\xff" * 8192),
-    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "stump": lambda path: os.truncate(path, 50),
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2), "stump": lambda path: os.truncate(path, 50),
     "zero bytes": lambda path: os.truncate(path, 0),
-    "a text file": lambda path: path.write_text("this is no database\n" * 500),
-    "gone": lambda path: path.unlink(),
+    "a text file": lambda path: path.write_text("this is no database\n" * 500), "gone": lambda path: path.unlink(),
     "a folder's name": lambda path: (path.unlink(), (path.parent / "index.db-wal").write_bytes(b"\x37\x7f\x06\x82" * 999)),
     "from the future": lambda path: _sql(path, "PRAGMA user_version = 99"),
-    "from the far future": lambda path: _sql(path, "PRAGMA user_version = 99", "DROP TABLE chunks", "CREATE TABLE x (y)",
-                                             "CREATE TRIGGER t AFTER INSERT ON x BEGIN SELECT missing(); END",
-                                             "CREATE VIEW v AS SELECT * FROM x"),
+    "from the far future": lambda path: _sql(path, "PRAGMA user_version = 99", "DROP TABLE chunks", "CREATE TABLE x (y)", "CREATE TRIGGER t AFTER INSERT ON x BEGIN SELECT missing(); END", "CREATE VIEW v AS SELECT * FROM x"),
     "stripped": lambda path: _sql(path, "DROP TABLE edges"),
     "no UTF-8": lambda path: _sql(path, "UPDATE chunks SET text = CAST(x'71ff6f' AS TEXT)"),
     "emptied": lambda path: _sql(path, "DELETE FROM fulltext", "DELETE FROM names"),
@@ -109,13 +105,10 @@ def _sql(path: Path, *statements: str) -> None:
 
 
 BUGS = [
-    apsw.SQLError("no such column: nothing"),
-    apsw.MismatchError("datatype mismatch"),
-    apsw.CorruptError("of another file"),
-    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
-    ValueError("a vector is a list of lists"),
-    TypeError("float() argument must be a real number, not None"),
-]
+    apsw.SQLError("no such column: nothing"), apsw.MismatchError("datatype mismatch"),
+    apsw.CorruptError("of another file"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    ValueError("a vector is a list of lists"), TypeError("float() argument must be a real number, not None"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: type(bug).__name__)

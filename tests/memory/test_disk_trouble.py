@@ -10,10 +10,7 @@ import pytest
 from vaults import Vault, copy_of, mounted, paths, refused
 
 from quaid import Memory
-from quaid.errors import (
-    DiskFullError,
-    VaultReadOnlyError,
-)
+from quaid.errors import DiskFullError, VaultReadOnlyError
 
 pytestmark = pytest.mark.usefixtures("calm")
 

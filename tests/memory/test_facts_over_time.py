@@ -14,15 +14,12 @@ from quaid.recall.blocks import pack
 pytestmark = pytest.mark.usefixtures("calm")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "question"),
-    [
-        ("Lives in Porto", "moved to Ghent in May", "Where do I live?"),
-        ("I work at Acme as a designer", "I work for Beta Industries now", "Where do I work?"),
-        ("Tom is married to Anna", "Tom married Zoe in June", "Who is Tom married to?"),
-        ("My mother was born on 4 April 1960", "My mother was born on 14 April 1960", "When was my mother born?"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "question"), [
+    ("Lives in Porto", "moved to Ghent in May", "Where do I live?"),
+    ("I work at Acme as a designer", "I work for Beta Industries now", "Where do I work?"),
+    ("Tom is married to Anna", "Tom married Zoe in June", "Who is Tom married to?"),
+    ("My mother was born on 4 April 1960", "My mother was born on 14 April 1960", "When was my mother born?"),
+])  # fmt: skip
 def test_the_later_is_first_and_says_so(vault: Vault, old: str, new: str, question: str) -> None:
     with vault.memory() as memory:
         first, second = memory.remember(old), memory.remember(new)

@@ -163,17 +163,13 @@ def test_status_and_doctor_say_in_red_what_git_refuses_and_since_when(filled: Va
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize(
-    ("trouble", "named"),
-    [
-        (["config commit.gpgsign true", "config gpg.program false"], "commit.gpgsign"),
-        (["config commit.gpgsign true", "config gpg.format ssh"], "user.signingkey"),
-        ([".git/hooks/commit-msg #!/bin/sh\nexit 1\n"], "commit-msg"),
-        ([".git/hooks/commit-msg #!/nonexistent\n"], "commit-msg cannot be run"),
-        ([".gitignore facts/\n"], "'facts/' in .gitignore"),
-        ([".git/info/exclude *.md\n"], "'*.md' in .git/info/exclude"),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "named"), [
+    (["config commit.gpgsign true", "config gpg.program false"], "commit.gpgsign"),
+    (["config commit.gpgsign true", "config gpg.format ssh"], "user.signingkey"),
+    ([".git/hooks/commit-msg #!/bin/sh\nexit 1\n"], "commit-msg"),
+    ([".git/hooks/commit-msg #!/nonexistent\n"], "commit-msg cannot be run"),
+    ([".gitignore facts/\n"], "'facts/' in .gitignore"), ([".git/info/exclude *.md\n"], "'*.md' in .git/info/exclude"),
+])  # fmt: skip
 def test_each_trouble_has_its_sentence_and_loses_nothing(filled: Vault, trouble: list[str], named: str) -> None:
     before = {name: (filled.root / name).read_text() for name in (".gitignore", ".git/info/exclude")}
     for each in trouble:

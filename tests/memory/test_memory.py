@@ -31,11 +31,9 @@ from quaid.vault import files, transaction
 pytestmark = pytest.mark.usefixtures("calm")
 
 TALK = [
-    ("Maya", "We adopted a quokka called Biscuit."),
-    ("Assistant", "Where does it sleep?"),
-    ("Maya", "In the laundry basket, mostly."),
-    ("Assistant", "That sounds warm."),
-]
+    ("Maya", "We adopted a quokka called Biscuit."), ("Assistant", "Where does it sleep?"),
+    ("Maya", "In the laundry basket, mostly."), ("Assistant", "That sounds warm."),
+]  # fmt: skip
 START = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 

@@ -173,11 +173,9 @@ def test_an_import_says_that_it_was_committed_when_the_index_has_no_room(vault, 
 # -- odd files --------------------------------------------------------------------------------------------------------
 
 ODD: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "folder": Path.mkdir,
-    "device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo, "folder": Path.mkdir, "device": lambda path: path.symlink_to("/dev/zero"),
     "loop": lambda path: path.symlink_to(path),
-}
+}  # fmt: skip
 PLACES = (
     "projects/odd/PROJECT.md", "projects/odd/TOOLS.md", "projects/odd/AGENTS.md", "USER.md", "SOUL.md", "review/x.md", "eval/x.md",
     "journal/SOUL.journal.md", "snippets/SOUL.snippets.md", "facts/x.md", "sources/x.md", "AGENTS.md",

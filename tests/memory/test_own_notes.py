@@ -168,10 +168,8 @@ MADE = "id: 01kagx3m7r9q2d5w8t0v7k3qdz\ncreated: 2026-11-20T14:30:00Z\n"
 
 @for_each(("path", "head", "kind"), [
     ("facts/a.md", f"{MADE}type: fact\nstatus: active\n", Kind.FACT),
-    ("facts/a.md", f"{MADE}type: allergy\n", Kind.FACT),
-    ("b/a.md", f"{MADE}type: event\nconfidence: 1\n", Kind.FACT),
-    ("b/a.md", f"{MADE}type: event\n", Kind.ENTITY),
-    ("entities/A.md", f"{MADE}type: event\n", Kind.ENTITY),
+    ("facts/a.md", f"{MADE}type: allergy\n", Kind.FACT), ("b/a.md", f"{MADE}type: event\nconfidence: 1\n", Kind.FACT),
+    ("b/a.md", f"{MADE}type: event\n", Kind.ENTITY), ("entities/A.md", f"{MADE}type: event\n", Kind.ENTITY),
     ("entities/A.md", "type: person\ncreated: 2026-11-20\n", Kind.NOTE),
     ("facts/a.md", f"id: {ID.upper()}\ntype: fact\nstatus: active\n", Kind.NOTE),
     ("facts/a.md", "id: 202611201430\ntype: fact\nstatus: active\nconfidence: 1\n", Kind.NOTE),
@@ -182,11 +180,11 @@ MADE = "id: 01kagx3m7r9q2d5w8t0v7k3qdz\ncreated: 2026-11-20T14:30:00Z\n"
     ("episodes/a.md", "type: episode\nsession: 12\n", Kind.NOTE),
     ("review/a.md", "type: review\ntask: decay\nkind: forget\nkey: 0123456789abcdef\n", Kind.REVIEW),
     ("review/a.md", "type: review\ntask: decay\n", Kind.NOTE),
-    ("review/knowledge-gaps.md", "type: digest\n", Kind.REVIEW),
-    ("journal/SOUL.journal.md", "", Kind.JOURNAL), ("journal/archive/SOUL-2026-02.md", "", Kind.JOURNAL),
-    ("journal/2026-02-12.md", "", Kind.NOTE), ("snippets/SOUL.snippets.md", "", Kind.SNIPPET),
-    ("snippets/bash.md", "", Kind.NOTE), ("projects/x/PROJECT.md", "", Kind.DOC), ("projects/x.md", "", Kind.NOTE),
-    ("MEMORY.md", "", Kind.CORE), ("sub/MEMORY.md", "", Kind.NOTE), ("facts/a.md", "id: [a]\ntype: {b: c}\n", Kind.NOTE),
+    ("review/knowledge-gaps.md", "type: digest\n", Kind.REVIEW), ("journal/SOUL.journal.md", "", Kind.JOURNAL),
+    ("journal/archive/SOUL-2026-02.md", "", Kind.JOURNAL), ("journal/2026-02-12.md", "", Kind.NOTE),
+    ("snippets/SOUL.snippets.md", "", Kind.SNIPPET), ("snippets/bash.md", "", Kind.NOTE),
+    ("projects/x/PROJECT.md", "", Kind.DOC), ("projects/x.md", "", Kind.NOTE), ("MEMORY.md", "", Kind.CORE),
+    ("sub/MEMORY.md", "", Kind.NOTE), ("facts/a.md", "id: [a]\ntype: {b: c}\n", Kind.NOTE),
 ])  # fmt: skip
 def test_a_note_is_quaids_when_it_says_so(path, head, kind):
     assert parse_note(path, f"---\n{head}---\nMaya.\n".encode()).kind is kind
@@ -312,12 +310,10 @@ def test_properties_are_not_embedded(unmanaged, tmp_path):
 def test_a_hit_by_a_property_shows_the_note_and_names_the_property(unmanaged, tmp_path):
     vault = adopt(tmp_path / "vault", CARDS)
     expected = {
-        "books by Le Guin": "Two worlds. (author: Ursula Le Guin)",
-        "what is Anna's phone": "Anna (phone: 0151 2345)",
-        "who works at Blue Current?": "Anna (employer: Blue Current)",
-        "Two worlds": "Two worlds.",
+        "books by Le Guin": "Two worlds. (author: Ursula Le Guin)", "what is Anna's phone": "Anna (phone: 0151 2345)",
+        "who works at Blue Current?": "Anna (employer: Blue Current)", "Two worlds": "Two worlds.",
         "date 2021-12-25": "2021-12-25 (date: 2021-12-25)",
-    }
+    }  # fmt: skip
     with vault.memory() as memory:
         for question, text in expected.items():
             assert memory.recall(question).hits[0].text == text

@@ -29,12 +29,10 @@ REFERENCES = [
 NOWHERE = "nowhere-at-all"
 
 DOORS: dict[str, Callable[[Memory, str], Any]] = {
-    "get": lambda memory, ref: memory.get(ref),
-    "history": lambda memory, ref: memory.history(ref),
-    "why": lambda memory, ref: memory.why(ref),
-    "forget": lambda memory, ref: memory.forget(ref),
+    "get": lambda memory, ref: memory.get(ref), "history": lambda memory, ref: memory.history(ref),
+    "why": lambda memory, ref: memory.why(ref), "forget": lambda memory, ref: memory.forget(ref),
     "restore": lambda memory, ref: memory.restore(ref),
-}
+}  # fmt: skip
 LISTS: dict[str, Callable[[Memory], Any]] = {
     "log": lambda memory: [asdict(commit) for commit in memory.answers.log(200)],
     "export": lambda memory: list(memory.export()),

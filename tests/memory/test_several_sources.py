@@ -30,15 +30,12 @@ SAID = ["The ferry to Visby sails at noon", "The boat crosses at twelve o'clock"
 ASKED = "When does the ferry to Visby sail?"
 STATED = "Maya takes the ferry to Visby on Fridays"
 TURNS = {
-    "two conversations": ["e0#^t1", "e1#^t1"],
-    "three conversations": ["e2#^t1", "e0#^t1", "e1#^t2"],
-    "none that is found": ["e1#^t2", "e2#^t2"],
-    "one turn twice": ["e0#^t1", "e0#^t1", "e1#^t1"],
-    "turns that are gone": ["e0#^t1", "e1#^t9", "gone#^t1"],
-    "nothing that exists": ["e0#^t9", "gone#^t1", "also#^t4"],
+    "two conversations": ["e0#^t1", "e1#^t1"], "three conversations": ["e2#^t1", "e0#^t1", "e1#^t2"],
+    "none that is found": ["e1#^t2", "e2#^t2"], "one turn twice": ["e0#^t1", "e0#^t1", "e1#^t1"],
+    "turns that are gone": ["e0#^t1", "e1#^t9", "gone#^t1"], "nothing that exists": ["e0#^t9", "gone#^t1", "also#^t4"],
     "a forgotten conversation": ["e0#^t1", "lost#^t1", "e2#^t2"],
     "what is no turn": ["e0", "e1#^", "facts/01ferry#^t1"],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=TURNS)

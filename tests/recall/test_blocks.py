@@ -117,36 +117,28 @@ def test_ids_and_scores_are_shown_where_asked():
     assert pack(hits, PLENTY, with_ids=True).text.endswith("the fair (score 0.90, id a#t1)")
 
 
-@for_each(
-    ("said", "shown"),
-    [
-        ("we met last Saturday", "we met last Saturday (= 2023-05-20)"),
-        ("I quit two years ago", "I quit two years ago (= 2021)"),
-        ("we leave next month", "we leave next month (= 2023-06)"),
-        ("it rained last week", "it rained last week (= 2023-05-15 to 2023-05-21)"),
-        ("a few years ago", "a few years ago (= 2018 to 2021)"),
-        ("I am home today", "I am home today"),
-        ('we sang "Yesterday" and she said "see you tomorrow"', 'we sang "Yesterday" and she said "see you tomorrow"'),
-        ("I read Tomorrow, and Tomorrow", "I read Tomorrow, and Tomorrow"),
-        ("Nice! Yesterday Maya came", "Nice! Yesterday (= 2023-05-24) Maya came"),
-        ("the last straw", "the last straw"),
-    ],
-)
+@for_each(("said", "shown"), [
+    ("we met last Saturday", "we met last Saturday (= 2023-05-20)"),
+    ("I quit two years ago", "I quit two years ago (= 2021)"),
+    ("we leave next month", "we leave next month (= 2023-06)"),
+    ("it rained last week", "it rained last week (= 2023-05-15 to 2023-05-21)"),
+    ("a few years ago", "a few years ago (= 2018 to 2021)"), ("I am home today", "I am home today"),
+    ('we sang "Yesterday" and she said "see you tomorrow"', 'we sang "Yesterday" and she said "see you tomorrow"'),
+    ("I read Tomorrow, and Tomorrow", "I read Tomorrow, and Tomorrow"),
+    ("Nice! Yesterday Maya came", "Nice! Yesterday (= 2023-05-24) Maya came"), ("the last straw", "the last straw"),
+])  # fmt: skip
 def test_relative_days_are_resolved_beside_the_words(said, shown):
     assert show(said, DAY) == shown
     assert show(said) == said
     assert show(said, "some day") == said
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("[shares a photo of a photo of a dog]", "[shares a photo of a dog]"),
-        ("a picture of a photo of a photo of us", "a picture of us"),
-        ("a photo of a photographer", "a photo of a photographer"),
-        ("a photo of a picture frame", "a photo of a picture frame"),
-    ],
-)
+@pytest.mark.parametrize(("said", "shown"), [
+    ("[shares a photo of a photo of a dog]", "[shares a photo of a dog]"),
+    ("a picture of a photo of a photo of us", "a picture of us"),
+    ("a photo of a photographer", "a photo of a photographer"),
+    ("a photo of a picture frame", "a photo of a picture frame"),
+])  # fmt: skip
 def test_a_photo_of_a_photo_is_a_photo(said, shown):
     assert show(said) == shown
 

@@ -16,12 +16,9 @@ from quaid.recall.contradictions import SINGLE_VALUED, compare_times, find_pairs
 
 def test_two_values_of_what_has_one_contradict_each_other():
     edges = {
-        1: [("Maya", "lives_in", "Oslo")],
-        2: [("maya", "lives_in", "Bergen")],
-        3: [("Maya", "lives_in", "OSLO")],
-        4: [("Maya", "likes", "Bergen")],
-        5: [("Tom", "lives_in", "Leeds")],
-    }
+        1: [("Maya", "lives_in", "Oslo")], 2: [("maya", "lives_in", "Bergen")], 3: [("Maya", "lives_in", "OSLO")],
+        4: [("Maya", "likes", "Bergen")], 5: [("Tom", "lives_in", "Leeds")],
+    }  # fmt: skip
     assert find_pairs(edges) == {(1, 2), (2, 3)}
 
 
@@ -73,15 +70,13 @@ def fact(note_id: str, edge: str, fields: str = "") -> str:
 
 
 def test_facts_meet_whatever_their_words_by_all_names_of_their_subject():
-    index = make_index(
-        {
-            "entities/Maya Chen.md": "---\nid: 01m\ntype: person\naliases: [Maya]\n---\n",
-            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
-            "facts/b.md": fact("01b", "[[Maya Chen]] moved_to [[Ghent]]"),
-            "facts/c.md": fact("01c", "[[Maya Chen]] lives_in [[Ghent]]"),
-            "facts/d.md": fact("01d", "[[Tom]] lives_in [[Leeds]]"),
-        }
-    )
+    index = make_index({
+        "entities/Maya Chen.md": "---\nid: 01m\ntype: person\naliases: [Maya]\n---\n",
+        "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+        "facts/b.md": fact("01b", "[[Maya Chen]] moved_to [[Ghent]]"),
+        "facts/c.md": fact("01c", "[[Maya Chen]] lives_in [[Ghent]]"),
+        "facts/d.md": fact("01d", "[[Tom]] lives_in [[Leeds]]"),
+    })  # fmt: skip
     ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
     a, b, c, d = (ids[f"facts/{name}.md"] for name in "abcd")
     assert list_opposed(index, [a]) == {(a, b), (a, c)}
@@ -91,25 +86,21 @@ def test_facts_meet_whatever_their_words_by_all_names_of_their_subject():
 
 
 def test_the_other_names_of_one_place_do_not_contradict_it():
-    index = make_index(
-        {
-            "entities/New York City.md": "---\nid: 01m\ntype: place\naliases: [NYC]\n---\n",
-            "facts/a.md": fact("01a", "[[Maya]] lives_in [[NYC]]"),
-            "facts/b.md": fact("01b", "[[Maya]] lives_in [[New York City]]"),
-        }
-    )
+    index = make_index({
+        "entities/New York City.md": "---\nid: 01m\ntype: place\naliases: [NYC]\n---\n",
+        "facts/a.md": fact("01a", "[[Maya]] lives_in [[NYC]]"),
+        "facts/b.md": fact("01b", "[[Maya]] lives_in [[New York City]]"),
+    })  # fmt: skip
     assert list_opposed(index, [row[0] for row in index.execute("SELECT doc_id FROM documents")]) == set()
 
 
 def test_a_place_does_not_contradict_the_one_around_it():
-    index = make_index(
-        {
-            "entities/Porto.md": "---\nid: 01m\ntype: place\n---\n- located_in [[Portugal]]\n",
-            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
-            "facts/b.md": fact("01b", "[[Maya]] lives_in [[Portugal]]"),
-            "facts/c.md": fact("01c", "[[Maya]] lives_in [[Ghent]]"),
-        }
-    )
+    index = make_index({
+        "entities/Porto.md": "---\nid: 01m\ntype: place\n---\n- located_in [[Portugal]]\n",
+        "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+        "facts/b.md": fact("01b", "[[Maya]] lives_in [[Portugal]]"),
+        "facts/c.md": fact("01c", "[[Maya]] lives_in [[Ghent]]"),
+    })  # fmt: skip
     ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
     a, b, c = (ids[f"facts/{name}.md"] for name in "abc")
     assert list_opposed(index, [a, b, c]) == {(a, c), (b, c)}
@@ -134,47 +125,34 @@ def told(created: str | None, valid_from: str | None = None, note_id: str = "01a
     return SimpleNamespace(created=created, valid_from=valid_from, id=note_id)
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later"),
-    [
-        (told("2026-11-01T10:00:00Z", "2020-01-01"), told("2026-10-01T10:00:00Z", "2026-05-01")),
-        (told("2026-04-01T10:00:00Z"), told("2026-11-01T10:00:00Z", "2026-05-01")),
-        (told("2026-11-22T10:00:00Z"), told("2026-11-22T10:05:00Z", "2026-05-01")),
-        (told("2026-06-01T10:00:00Z", "2026-05-01"), told("2026-11-01T10:00:00Z")),
-        (told("2026-11-01T10:00:00Z"), told("2026-11-02T10:00:00Z")),
-        (told("2026-11-01T10:00:00Z", "2015"), told("2026-11-01T10:00:00Z")),
-        (
-            told("2026-11-01T10:00:00Z", None, "01kagx3m7r9q2d5w8t0v7k3qdz"),
-            told("2026-11-01T10:00:00Z", "2026-05-01", "01kagx3m7s9q2d5w8t0v7k3qda"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("earlier", "later"), [
+    (told("2026-11-01T10:00:00Z", "2020-01-01"), told("2026-10-01T10:00:00Z", "2026-05-01")),
+    (told("2026-04-01T10:00:00Z"), told("2026-11-01T10:00:00Z", "2026-05-01")),
+    (told("2026-11-22T10:00:00Z"), told("2026-11-22T10:05:00Z", "2026-05-01")),
+    (told("2026-06-01T10:00:00Z", "2026-05-01"), told("2026-11-01T10:00:00Z")),
+    (told("2026-11-01T10:00:00Z"), told("2026-11-02T10:00:00Z")),
+    (told("2026-11-01T10:00:00Z", "2015"), told("2026-11-01T10:00:00Z")),
+    (told("2026-11-01T10:00:00Z", None, "01kagx3m7r9q2d5w8t0v7k3qdz"), told("2026-11-01T10:00:00Z", "2026-05-01", "01kagx3m7s9q2d5w8t0v7k3qda")),
+])  # fmt: skip
 def test_the_later_began_later_or_was_told_later(earlier, later):
     assert compare_times(later, earlier) == 1
     assert compare_times(earlier, later) == -1
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (told(None), told("2026-11-01T10:00:00Z")),
-        (told("2026-11-01T10:00:00Z"), told("2026-11-01T10:00:00Z")),
-        (told(None, "2026-05-01"), told(None, "2026-05-01")),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    (told(None), told("2026-11-01T10:00:00Z")), (told("2026-11-01T10:00:00Z"), told("2026-11-01T10:00:00Z")),
+    (told(None, "2026-05-01"), told(None, "2026-05-01")),
+])  # fmt: skip
 def test_of_what_has_no_time_nobody_knows_which_is_later(one, other):
     assert compare_times(one, other) == 0
 
 
-@for_each(
-    ("one", "other", "is_one"),
-    [
-        ("1966-04-14", "14 April", True), ("1966-04-14", "14. April", True), ("1966-04-14", "April 14, 1966", True),
-        ("1966-04-14", "1966", True), ("1966-04-14", "14.04.", True), ("1966-04-14", "4. April", False),
-        ("1966-04-14", "14 May", False), ("1966-04-14", "14 April 1967", False), ("1966-04-14", "1966-04-04", False),
-        ("1966-04-14", "Ghent", False),
-    ],
-)  # fmt: skip
+@for_each(("one", "other", "is_one"), [
+    ("1966-04-14", "14 April", True), ("1966-04-14", "14. April", True), ("1966-04-14", "April 14, 1966", True),
+    ("1966-04-14", "1966", True), ("1966-04-14", "14.04.", True), ("1966-04-14", "4. April", False),
+    ("1966-04-14", "14 May", False), ("1966-04-14", "14 April 1967", False), ("1966-04-14", "1966-04-04", False),
+    ("1966-04-14", "Ghent", False),
+])  # fmt: skip
 def test_a_day_with_its_year_does_not_contradict_the_day_without(one, other, is_one):
     edges = {1: [("Ben", "born_on", one)], 2: [("Ben", "born_on", other)]}
     assert find_pairs(edges) == (set() if is_one else {(1, 2)})

@@ -25,12 +25,9 @@ def test_folding_keeps_the_order_and_counts_what_each_stands_for():
 
 def test_further_chunks_of_a_note_are_no_second_voice_but_other_turns_are():
     chunks = [
-        candidate(1, "one thing", doc_id=9),
-        candidate(2, "another thing", doc_id=9),
-        turn(3, 1, "hi you"),
-        turn(4, 2, "oh well"),
-        turn(5, 2, "the rest of a long turn"),
-    ]
+        candidate(1, "one thing", doc_id=9), candidate(2, "another thing", doc_id=9), turn(3, 1, "hi you"),
+        turn(4, 2, "oh well"), turn(5, 2, "the rest of a long turn"),
+    ]  # fmt: skip
     assert [(c.chunk_id, count) for c, count in fold(chunks, 10)] == [(1, 1), (3, 1), (4, 1)]
 
 

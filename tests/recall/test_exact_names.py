@@ -28,17 +28,11 @@ def index(embedder):
     return connection
 
 
-@pytest.mark.parametrize(
-    ("question", "path"),
-    [
-        ("Garden", "own/Garden.md"),
-        ("garden?", "own/Garden.md"),
-        ("[[Garden]]", "own/Garden.md"),
-        ("plot NINE", "own/Garden.md"),
-        ("What grows on the roof?", "own/roof.md"),
-        ("what grows on the roof", "own/roof.md"),
-    ],
-)
+@pytest.mark.parametrize(("question", "path"), [
+    ("Garden", "own/Garden.md"), ("garden?", "own/Garden.md"), ("[[Garden]]", "own/Garden.md"),
+    ("plot NINE", "own/Garden.md"), ("What grows on the roof?", "own/roof.md"),
+    ("what grows on the roof", "own/roof.md"),
+])  # fmt: skip
 def test_the_note_that_is_called_so_goes_first(index, embedder, question, path):
     answer = ask(index, question, embedder)
     assert paths(answer)[0] == path

@@ -16,12 +16,10 @@ from quaid.recall.evaluation import check_decidable, deciding, find_expected, li
 
 HITS = (
     Hit("01kagx3m7r9q2d5w8t0v7k3qd", "fact", "Oat milk.", 1.2, "facts/2026/11/maya-prefers-oat-milk-7k3qd.md"),
-    Hit(
-        "20-1402-2f1c9a#t3", "turn", "I take oat milk.", 1.0, "episodes/2026/11/20-1402-2f1c9a.md", "2f1c9a", 3, "Maya"
-    ),
+    Hit("20-1402-2f1c9a#t3", "turn", "I take oat milk.", 1.0, "episodes/2026/11/20-1402-2f1c9a.md", "2f1c9a", 3, "Maya"),
     Hit("20-1402-2f1c9a#t7", "turn", "No milk.", 0.9, "episodes/2026/11/20-1402-2f1c9a.md", "2f1c9a", 7, "Maya"),
     Hit("entities/Maya Chen.md", "entity", "Maya Chen", 0.8, "entities/Maya Chen.md"),
-)
+)  # fmt: skip
 
 
 @for_each(("reference", "rank"), [

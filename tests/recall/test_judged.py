@@ -61,12 +61,10 @@ def index():
 @pytest.fixture
 def sessions():
     notes = {
-        "episodes/2026/03/14-1402-aaaa01.md": "---\ntype: episode\nsession: s\nstarted: 2026-03-14T14:02:00Z\n---\n"
-        "**Maya** (14:02): I sold the boat yesterday. ^t1\n\n**Tom** (14:03): Who bought the boat? ^t2\n",
-        "facts/boat.md": "---\nid: boat\ntype: fact\nspeaker: Tom\ncreated: 2026-03-15\nvalid_from: 2026-02-01\n---\n"
-        "Tom bought a boat.\n",
+        "episodes/2026/03/14-1402-aaaa01.md": "---\ntype: episode\nsession: s\nstarted: 2026-03-14T14:02:00Z\n---\n**Maya** (14:02): I sold the boat yesterday. ^t1\n\n**Tom** (14:03): Who bought the boat? ^t2\n",
+        "facts/boat.md": "---\nid: boat\ntype: fact\nspeaker: Tom\ncreated: 2026-03-15\nvalid_from: 2026-02-01\n---\nTom bought a boat.\n",
         "notes/boat.md": "The boat is blue.\n",
-    }
+    }  # fmt: skip
     connection = make_index(notes, ByWords())
     yield connection
     connection.close()

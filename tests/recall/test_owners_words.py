@@ -15,13 +15,10 @@ from quaid.recall.query import parse
 pytestmark = pytest.mark.usefixtures("calm")
 
 FACTS = {
-    "f1": "Jonas works at Siemens",
-    "f2": "Anna works at Bosch",
-    "f3": "User works at Acme as a welder",
-    "f4": "Jonas has a dog called Rex",
-    "f5": "My dog is called Biscuit",
+    "f1": "Jonas works at Siemens", "f2": "Anna works at Bosch", "f3": "User works at Acme as a welder",
+    "f4": "Jonas has a dog called Rex", "f5": "My dog is called Biscuit",
     "f6": "The user table of the shop works with three columns",
-}
+}  # fmt: skip
 MAYA = "---\nid: 01maya\ntype: person\naliases: [Maya, mchen]\n---\n"
 
 
@@ -83,21 +80,12 @@ def test_another_speakers_i_is_not_the_owner(vault: Vault, theirs: str) -> None:
     assert his.score < mine.score - 0.1
 
 
-@pytest.mark.parametrize(
-    ("speaker", "settings", "whose"),
-    [
-        ("", "", "owner"),
-        ("User", "", "owner"),
-        ("human", "", "owner"),
-        ("Caroline", "", "other"),
-        ("Caroline", 'owner_name = "Maya Chen"\n', "other"),
-        ("Maya Chen", 'owner_name = "Maya Chen"\n', "owner"),
-        ("maya", 'owner_name = "Maya Chen"\n', "owner"),
-        ("mchen", 'owner_name = "Maya Chen"\n', "owner"),
-        ("Maya Brown", 'owner_name = "Maya Chen"\n', "other"),
-        ("maya", 'owner = "maya"\n', "owner"),
-    ],
-)
+@pytest.mark.parametrize(("speaker", "settings", "whose"), [
+    ("", "", "owner"), ("User", "", "owner"), ("human", "", "owner"), ("Caroline", "", "other"),
+    ("Caroline", 'owner_name = "Maya Chen"\n', "other"), ("Maya Chen", 'owner_name = "Maya Chen"\n', "owner"),
+    ("maya", 'owner_name = "Maya Chen"\n', "owner"), ("mchen", 'owner_name = "Maya Chen"\n', "owner"),
+    ("Maya Brown", 'owner_name = "Maya Chen"\n', "other"), ("maya", 'owner = "maya"\n', "owner"),
+])  # fmt: skip
 def test_whose_word_a_fact_is(vault: Vault, speaker: str, settings: str, whose: str) -> None:
     vault.write("quaid.toml", settings)
     vault.write("entities/Maya Chen.md", MAYA)

@@ -174,11 +174,8 @@ def test_what_is_beside_the_point_is_not_shown_and_said_so(index):
 
 def test_where_several_things_are_asked_for_a_turn_counts_by_what_stands_beside_it():
     said = [
-        ("Jon", "Which dances did you learn?"),
-        ("Maya", "Rumba and tango."),
-        ("Jon", "Splendid."),
-        ("Maya", "A bus."),
-    ]
+        ("Jon", "Which dances did you learn?"), ("Maya", "Rumba and tango."), ("Jon", "Splendid."), ("Maya", "A bus."),
+    ]  # fmt: skip
     body = "\n\n".join(f"**{who}**: {text} ^t{number}" for number, (who, text) in enumerate(said, 1))
     index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
     profile = Profile(cut_share=0.2)

@@ -425,10 +425,8 @@ def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(
 @pytest.mark.parametrize(("before", "after", "told"), [
     ("---\na: 1\n---\n", "---\na: 1\nb: [x, y]\n---\n", ["b set to x, y"]),
     ("---\na: 1\nb: 2\n---\n", "---\na: 1\n---\n", ["b removed, was 2"]),
-    ("---\na: 1\n---\nx", "---\n# why\na: '1'\n---\nx\n\n", []),
-    ("one", "**one**", []),
-    ("one", "", ["statement removed"]),
-    ("x\n- [[A]] knows [[B]]\n", "x\n", ["edge removed: A knows B"]),
+    ("---\na: 1\n---\nx", "---\n# why\na: '1'\n---\nx\n\n", []), ("one", "**one**", []),
+    ("one", "", ["statement removed"]), ("x\n- [[A]] knows [[B]]\n", "x\n", ["edge removed: A knows B"]),
 ])  # fmt: skip
 def test_differences_in_words(before: str, after: str, told: list[str]) -> None:
     assert describe(Kind.FACT, [before.encode()], after.encode()) == told

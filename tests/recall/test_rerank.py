@@ -91,12 +91,8 @@ def test_more_and_longer_candidates_than_can_be_judged_are_cut(service):
 
 
 @pytest.mark.parametrize(("grades", "expected"), [
-    ([5, 2, 0], {0: 5, 1: 2, 2: 0}),
-    (["5", 2.0, [0]], {0: 5, 1: 2, 2: 0}),
-    ([5, None, 1], {0: 5, 2: 1}),
-    ([5, 6, 1], {0: 5, 2: 1}),
-    ([-1, 2.5, 1], {2: 1}),
-    (["good", {"n": 1, "grade": 5}, 1], {2: 1}),
+    ([5, 2, 0], {0: 5, 1: 2, 2: 0}), (["5", 2.0, [0]], {0: 5, 1: 2, 2: 0}), ([5, None, 1], {0: 5, 2: 1}),
+    ([5, 6, 1], {0: 5, 2: 1}), ([-1, 2.5, 1], {2: 1}), (["good", {"n": 1, "grade": 5}, 1], {2: 1}),
 ])  # fmt: skip
 def test_a_grade_that_is_none_leaves_the_others_in_their_places(service, grades, expected):
     service.value = judged(*grades, statement=" two\nlines ")

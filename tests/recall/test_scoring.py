@@ -26,12 +26,7 @@ def ago(days: int) -> str:
 
 
 def test_the_shares_add_up_to_one():
-    shares = (
-        scoring.RELEVANCE_SHARE,
-        scoring.RECENCY_SHARE,
-        scoring.FREQUENCY_SHARE,
-        scoring.CONFIDENCE_SHARE,
-    )
+    shares = (scoring.RELEVANCE_SHARE, scoring.RECENCY_SHARE, scoring.FREQUENCY_SHARE, scoring.CONFIDENCE_SHARE)
     assert shares == (0.6, 0.2, 0.15, 0.05)
 
 

@@ -310,19 +310,11 @@ def test_a_past_says_when_it_was(dated):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(("wanted", "reason"), [
-    ("2001-01-01", "the history begins later"),
-    ("0001-01-01", "the history begins later"),
-    ("1969-07-20", "the history begins later"),
-    ("2031-02-30", "no such day"),
-    ("2031-03-01T25:00", "no such day or time"),
-    ("9999-12-31", "no such day"),
-    ("v2", "no such revision"),
-    ("", "no such revision"),
-    ("--all", "no such revision"),
-    ("HEAD~99", "no such revision"),
-    ("HEAD..v1", "no such revision"),
-    ("HEAD:quaid.toml", "no such revision"),
-    ("deadbeef\0", "no such revision"),
+    ("2001-01-01", "the history begins later"), ("0001-01-01", "the history begins later"),
+    ("1969-07-20", "the history begins later"), ("2031-02-30", "no such day"),
+    ("2031-03-01T25:00", "no such day or time"), ("9999-12-31", "no such day"), ("v2", "no such revision"),
+    ("", "no such revision"), ("--all", "no such revision"), ("HEAD~99", "no such revision"),
+    ("HEAD..v1", "no such revision"), ("HEAD:quaid.toml", "no such revision"), ("deadbeef\0", "no such revision"),
     ("yesterday", "no such revision"),
 ])  # fmt: skip
 def test_what_is_not_there_is_said_in_one_sentence(dated, wanted, reason):
