@@ -63,6 +63,11 @@ class Vault:
         with self.open(**options) as memory:
             yield memory
 
+    def sync(self) -> None:
+        """Bring the index up to date."""
+        with self.memory() as memory:
+            memory.sync()
+
     def run(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
         done = subprocess.run(["git", *OWNER, *args], cwd=self.root, capture_output=True, check=False)
         assert not check or done.returncode == 0, done.stderr.decode()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,11 +31,9 @@ from quaid.index.postgres import maintenance
 from quaid.index.postgres.connection import OF_A_NOTE
 from quaid.index.postgres.server import IndexServer, UnguardedRoleError
 
-LOCOMO = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[2].parent / "shared/data")) / "locomo/locomo10.json"
 ODD = {
     "facts/odd.md": "---\nid: 01o\n---\nA \0 NUL, 100% of 'quotes' \\ and \"doubles\", 😀 and \u202e here ?1 :name %s.\n",
-    "facts/zh.md": "---\nid: 01z\n---\n我昨天在北京的图书馆读书。\n",
-    "facts/th.md": "---\nid: 01t\n---\nฉันชอบกินข้าวผัดที่ตลาด\n",
+    "facts/zh.md": "---\nid: 01z\n---\n我昨天在北京的图书馆读书。\n", "facts/th.md": "---\nid: 01t\n---\nฉันชอบกินข้าวผัดที่ตลาด\n",
     "facts/ru.md": "---\nid: 01r\n---\nМайя переехала в Осло, café naïve Übung.\n",
     "own/Été.md": "---\naliases: [L'été, 'été (2024)']\n---\n# Plan d'été\n\nvoir [[Maya Chen]] et [[Nobody]]\n",
     "facts/private.md": "---\nid: 01p\nowner: bob\nprivacy: private\n---\nBob hides oat milk behind the boiler.\n",
@@ -115,9 +111,6 @@ def same(found, expected, within=1e-6):
     assert {chunk for chunk, score in found if score > least} == {chunk for chunk, score in expected if score > least}
     order = {chunk: round(score, 5) for chunk, score in expected if score > least}
     assert [order[chunk] for chunk, _ in found if chunk in order] == sorted(order.values(), reverse=True)
-
-
-# --- what is asked beside questions
 
 
 ASKED = {
@@ -209,31 +202,6 @@ def test_postings_and_vectors_in_memory_are_the_same(both):
         same(pg, lite)
 
 
-def test_a_real_corpus_is_ranked_alike(server):
-    if not LOCOMO.is_file():
-        pytest.skip(f"LoCoMo is not at {LOCOMO}: set QUAID_DATA")
-    talk = json.loads(LOCOMO.read_text())[0]
-    sessions = {key: turns for key, turns in talk["conversation"].items() if isinstance(turns, list)}
-    notes = {
-        f"episodes/{name}.md": f"---\ntype: episode\nsession: {name}\n---\n"
-        + "\n\n".join(f"**{turn['speaker']}**: {turn['text']} ^t{i}" for i, turn in enumerate(turns, 1))
-        for name, turns in sessions.items()
-    }
-    pair = database.make_in_memory(), begin(server)
-    for each in pair:
-        fill(each, notes)
-    for asked in talk["qa"][::6]:
-        match = fulltext.match_any(fulltext.terms(asked["question"]))
-        lite, pg = (fulltext.search(each, match, 100) for each in pair)
-        same(pg, lite)
-        lite, pg = (ask(each, asked["question"], ByWords()) for each in pair)
-        assert [hit.path for hit in pg.hits] == [hit.path for hit in lite.hits]
-        np.testing.assert_allclose([hit.score for hit in pg.hits], [hit.score for hit in lite.hits], atol=1e-5)
-
-
-# --- in and out
-
-
 def test_what_is_removed_is_gone(index):
     with index.transaction():
         index.clear()
@@ -252,15 +220,6 @@ def counts(index):
     found = {table: index.execute(f"SELECT count(*) FROM {table}").get for table in tables}
     row = vectors.active_embedder(index)
     return found | {"words": index.words.count(), "vectors": len(vectors.list_after(index, row, 0))}
-
-
-def test_what_is_embedded_next_is_of_the_notes_that_were_asked_for(index):
-    for path, text in NOTES.items():
-        put(index, path, text)
-    paths = dict(index.execute("SELECT chunk_id, path FROM chunks JOIN documents USING (doc_id)"))
-    first = [paths[chunk_id] for chunk_id, _, _ in vectors.list_pending(index, 16, ["01d", "s1#t2"])]
-    assert sorted(first[:3]) == ["episodes/s1.md", "episodes/s1.md", "facts/d.md"]
-    assert len(first) == len(paths)
 
 
 def test_no_number_of_a_chunk_is_given_twice(index):
@@ -311,9 +270,6 @@ def test_an_index_that_is_kept_equals_one_that_is_rebuilt(server, edits):
     for match in ('"milk"', '"oat milk"', '"heat" *'):
         found = [sorted(round(score, 9) for _, score in fulltext.search(each, match, 99)) for each in (kept, rebuilt)]
         assert found[0] == found[1]
-
-
-# --- vaults and owners
 
 
 def test_two_vaults_have_the_same_paths_and_numbers_and_nothing_in_common(server):

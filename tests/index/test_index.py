@@ -14,7 +14,7 @@ from matrices import examples
 from vaults import dump
 
 from quaid.embed.runtime import load_onnxruntime
-from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
+from quaid.errors import NoteNotFoundError
 from quaid.index import contents, documents, fulltext, graph, references, vectors
 from quaid.index import vectors as index_matrix
 from quaid.index.documents import KnownFile
@@ -23,7 +23,6 @@ from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Chunk
 from quaid.sqlite import transaction
-from quaid.vault.notes import content_hash
 
 DIMENSION = 8
 TABLES = ("documents", "chunks", "names", "edges", "links", "citations", "passed_over")
@@ -73,42 +72,6 @@ RICH = (
     fact("[[Maya]] takes oat milk", more="keywords: [coffee]\naliases: [milky]\nturns: ['[[s1#^t1]]']\n")
     + "\n- [[Maya]] prefers [[Oat milk]]\n"
 )
-
-
-# --- in and out
-
-
-def test_removing_a_document_leaves_no_row_of_it_anywhere(index):
-    empty = counts(index)
-    put(index, "facts/a.md", RICH)
-    put(index, "episodes/s1.md", EPISODE)
-    row = embed(index)
-    assert all(count for name, count in counts(index).items() if name != "passed_over")
-    documents.remove_document(index, "facts/a.md")
-    documents.remove_document(index, "episodes/s1.md")
-    assert counts(index) == {**empty, row.table: 0}
-    assert fulltext.search(index, '"milk" OR "words"', 10) == []
-    assert index.vectors.search(row, vector_of("x"), 10) == []
-
-
-def test_removing_what_is_not_there_is_nothing(index):
-    documents.remove_document(index, "facts/a.md")
-    assert documents.count(index) == 0
-
-
-def test_replacing_leaves_only_the_new(index):
-    put(index, "facts/a.md", RICH)
-    row = embed(index)
-    before = counts(index)
-    put(index, "facts/a.md", RICH)
-    embed(index)
-    assert counts(index) == before
-    put(index, "facts/a.md", fact("Tom drinks black tea"))
-    assert fulltext.search(index, '"milk"', 10) == []
-    assert len(fulltext.search(index, '"tea"', 10)) == 1
-    assert index.vectors.search(row, vector_of("x"), 10) == []
-    assert vectors.count_pending(index) == 1
-    assert counts(index)["edges"] == counts(index)["links"] == counts(index)["citations"] == 0
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -161,36 +124,6 @@ def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound(tmp_path):
         assert sorted(copied.execute("SELECT * FROM meta")) == expected
 
 
-def test_the_manifest_tells_contents_and_paths_apart(index):
-    manifests = {contents.manifest(index)}
-    put(index, "facts/a.md", "one two three")
-    manifests.add(contents.manifest(index))
-    put(index, "facts/a.md", "one two four")
-    manifests.add(contents.manifest(index))
-    documents.remove_document(index, "facts/a.md")
-    put(index, "facts/b.md", "one two four")
-    manifests.add(contents.manifest(index))
-    assert len(manifests) == 4
-
-
-def test_what_a_file_looked_like_is_remembered(index):
-    put(index, "facts/a.md", "one two three")
-    assert dict(documents.list_known(index)) == {
-        "facts/a.md": KnownFile(13, 1, 2, 3, 4, content_hash(b"one two three"))
-    }
-    documents.touch(index, "facts/a.md", KnownFile(13, 9, 8, 7, 6, "ignored"))
-    assert dict(documents.list_known(index))["facts/a.md"] == KnownFile(13, 9, 8, 7, 6, content_hash(b"one two three"))
-    assert list(documents.list_known(index, ["facts/b.md"])) == []
-
-
-def test_passed_over_files_are_replaced_as_a_whole_or_by_path(index):
-    documents.replace_passed_over(index, {"a": "link", "b": "copy"})
-    documents.replace_passed_over(index, {"b": "copy", "c": "link"})
-    assert documents.list_passed_over(index) == {"b": "copy", "c": "link"}
-    documents.replace_passed_over(index, {}, only=["c"])
-    assert documents.list_passed_over(index) == {"b": "copy"}
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(["facts/a.md", "entities/Maya.md", "episodes/e.md", "own.md"]),
@@ -203,9 +136,6 @@ def test_any_file_fits_the_index(path, data):
     assert list(contents.dump(connection))
     assert database.find_inconsistencies(connection) == []
     connection.close()
-
-
-# --- words
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -236,13 +166,6 @@ def test_words_are_found_by_stem_case_and_accent(index, text, found):
     assert bool(hits) is found
 
 
-def test_a_question_of_stop_words_alone_still_asks(index):
-    assert fulltext.terms("who was it") == ["who", "was", "it"]
-    assert fulltext.terms("who was Maya") == ["maya"]
-    assert fulltext.terms("tea tea TEA") == ["tea"]
-    assert fulltext.search(index, fulltext.match_any([]), 5) == []
-
-
 def test_better_matches_come_first_with_positive_scores(index):
     put(index, "facts/a.md", fact("tea"))
     put(index, "facts/b.md", fact("tea and oat milk"))
@@ -257,28 +180,6 @@ def test_better_matches_come_first_with_positive_scores(index):
 def test_a_very_long_question_is_borne(index):
     put(index, "facts/a.md", fact("word7 is here"))
     assert fulltext.search(index, fulltext.match_any([f"word{n}" for n in range(5000)]), 5)
-
-
-# --- vectors
-
-
-def test_vector_search_equals_brute_force(index):
-    rng = random.Random(7)
-    for n in range(120):
-        put(index, f"facts/{n}.md", fact(f"fact number {n} of {rng.random()}", note_id=f"id{n}"))
-    row = embed(index)
-    for n in rng.sample(range(120), 40):
-        documents.remove_document(index, f"facts/{n}.md")
-    texts = {row[0]: row[1] for row in index.execute("SELECT chunk_id, text FROM chunks")}
-    query = np.frombuffer(vector_of("the question"), "<f4")
-    expected = sorted(
-        ((i, float(query @ np.frombuffer(vector_of(text), "<f4"))) for i, text in texts.items()),
-        key=lambda pair: -pair[1],
-    )
-    found = index.vectors.search(row, query.tobytes(), 10)
-    assert [i for i, _ in found] == [i for i, _ in expected[:10]]
-    assert [score for _, score in found] == pytest.approx([score for _, score in expected[:10]], abs=1e-5)
-    assert len(index.vectors.search(row, query.tobytes(), 100_000)) == 80
 
 
 def test_a_chunk_that_another_process_embedded_first_is_passed_over(index):
@@ -298,41 +199,6 @@ def test_a_vector_for_a_text_that_changed_meanwhile_is_not_kept(index):
     vectors.insert(index, row, [(i, key, vector_of(text)) for i, key, text in old])
     assert vectors.count_pending(index) == 1
     assert counts(index)[row.table] == 0
-
-
-def test_a_change_of_model_fills_up_beside_the_old_and_swaps(index):
-    put(index, "facts/a.md", fact("one two three"))
-    old = embed(index)
-    new = vectors.use_embedder(index, "model-b", 4, {"model": "b"})
-    assert vectors.active_embedder(index).fingerprint == "model-a"
-    assert len(index.vectors.search(old, vector_of("x"), 5)) == 1
-    assert vectors.count_pending(index) == 1
-    ((chunk_id, key, _),) = vectors.list_pending(index, 5)
-    vectors.insert(index, new, [(chunk_id, key, np.ones(4, "<f4").tobytes())])
-    vectors.activate_newest(index)
-    assert [(row.fingerprint, row.active) for row in vectors.list_embedders(index)] == [("model-b", True)]
-    assert old.table not in {row[0] for row in index.execute("SELECT name FROM sqlite_schema")}
-    assert database.find_inconsistencies(index) == []
-
-
-def test_a_model_given_up_half_way_leaves_nothing_behind(index):
-    put(index, "facts/a.md", fact("one two three"))
-    embed(index)
-    vectors.use_embedder(index, "model-b", 4, {})
-    vectors.use_embedder(index, "model-c", 4, {})
-    assert [row.fingerprint for row in vectors.list_embedders(index)] == ["model-a", "model-c"]
-    assert vectors.use_embedder(index, "model-c", 4, {}).fingerprint == "model-c"
-    assert len(vectors.list_embedders(index)) == 2
-
-
-def test_failed_chunks_are_pending_again_when_retried(index):
-    put(index, "facts/a.md", fact("one two three"))
-    ((chunk_id, _, _),) = vectors.list_pending(index, 5)
-    vectors.mark_failed(index, [chunk_id])
-    assert vectors.list_pending(index, 5) == []
-    assert vectors.count_pending(index) == 1
-    vectors.retry_failed(index)
-    assert len(vectors.list_pending(index, 5)) == 1
 
 
 def test_what_is_embedded_is_the_text_in_its_context(index):
@@ -396,9 +262,6 @@ def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
     writer.close()
 
 
-# --- what a person means by a reference
-
-
 @pytest.fixture
 def named(index):
     put(index, "facts/2026/11/tea-7k3qd.md", fact("tea", note_id="01kagx3m7r9q2d5w8t0v7k3qd"))
@@ -425,27 +288,12 @@ def test_a_reference_is_an_id_its_part_a_path_a_name_or_an_alias(named, referenc
     assert references.resolve_one(named, reference).document.path == path
 
 
-@pytest.mark.parametrize(
-    "reference",
-    ["", "nobody", "%%%%", "____", "7k3", "0vaaaaX", "facts/2026/11", "x" * 60_000, "half \ud800", "\0", "' OR 1=1 --"],
-)
+@pytest.mark.parametrize("reference", [
+    "", "nobody", "%%%%", "____", "7k3", "0vaaaaX", "facts/2026/11", "x" * 60_000, "half \ud800", "\0", "' OR 1=1 --",
+])  # fmt: skip
 def test_what_nobody_is_called_is_not_found(named, reference):
     with pytest.raises(NoteNotFoundError):
         references.resolve_one(named, reference)
-
-
-@pytest.mark.parametrize("reference", ["Trip", "01kagx3m7r9q2d5w8t0v"])
-def test_what_several_are_called_is_asked_back(named, reference):
-    with pytest.raises(AmbiguousReferenceError):
-        references.resolve_one(named, reference)
-
-
-def test_two_notes_with_one_id_are_both_kept_and_reported(index):
-    put(index, "facts/a.md", fact("Maya likes tea"))
-    put(index, "facts/b.md", fact("Maya likes milk"))
-    assert len(references.resolve(index, "01a")) == 2
-    assert documents.list_problems(index) == [("facts/b.md", "has the same id as facts/a.md (01a)")]
-    assert len(fulltext.search(index, '"maya"', 5)) == 2
 
 
 def test_exact_duplicates_are_found_among_living_and_merged_facts_of_the_owner(index):
@@ -456,16 +304,6 @@ def test_exact_duplicates_are_found_among_living_and_merged_facts_of_the_owner(i
             for text in ("Maya likes tea", "Maya likes milk", "Maya likes water")}  # fmt: skip
     assert [found.path if found else None for found in find.values()] == ["facts/a.md", "facts/b.md", None]
     assert references.find_survivor(index, find["Maya likes milk"]) == find["Maya likes tea"]
-
-
-def test_a_document_reads_as_text(index):
-    episode = put(index, "episodes/s1.md", EPISODE)
-    assert documents.text_of(index, episode) == "Maya: first words\n\nTom: second words"
-    assert documents.text_of(index, episode, 2) == "second words"
-    assert documents.text_of(index, episode, 9) == ""
-
-
-# --- the graph
 
 
 def test_entities_are_found_by_name_alias_or_edge(index):
@@ -499,64 +337,6 @@ def test_what_a_question_names_is_found_without_a_look_at_every_note(index):
         index.set_progress_handler(None)
         taken.append(len(steps))
     assert taken[1] <= 2 * taken[0]
-
-
-def test_a_fact_leads_to_the_turns_it_cites(index):
-    put(index, "episodes/2026/11/20-1402-AbC123.md", EPISODE)
-    cites = put(
-        index,
-        "facts/a.md",
-        fact("said", more="turns: ['[[20-1402-AbC123#^t2]]', '[[20-1402-AbC123#^t9]]', '[[gone#^t1]]']\n"),
-    )
-    ((doc_id, chunk_id),) = graph.cited_turns(index, [cites])
-    assert doc_id == cites
-    assert documents.fetch_candidates(index, [chunk_id])[chunk_id].text == "second words"
-
-
-# --- the file
-
-
-def test_a_reader_cannot_write(tmp_path):
-    path = tmp_path / "index.db"
-    writer, _ = database.connect_writer(path)
-    put(writer, "facts/a.md", "one two three")
-    reader = database.connect_reader(path)
-    assert documents.count(reader) == 1
-    with pytest.raises(database.DatabaseError):
-        reader.execute("DELETE FROM documents")
-    with pytest.raises(database.DatabaseError):
-        put(reader, "facts/b.md", "four five six")
-    reader.close()
-    writer.close()
-
-
-def test_an_index_of_another_version_is_emptied_and_says_so(tmp_path):
-    path = tmp_path / "index.db"
-    writer, _ = database.connect_writer(path)
-    put(writer, "facts/a.md", "one two three")
-    embed(writer)
-    writer.execute("PRAGMA user_version = 99")
-    writer.close()
-    writer, outdated = database.connect_writer(path)
-    assert outdated
-    assert documents.count(writer) == 0
-    assert vectors.list_embedders(writer) == []
-    writer.close()
-    assert database.connect_writer(path)[1] is False
-
-
-def test_a_transaction_that_fails_leaves_the_old_state(index):
-    put(index, "facts/a.md", "one two three")
-
-    def fail_half_way():
-        with transaction(index):
-            put(index, "facts/b.md", "four five six")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail_half_way()
-    assert [path for path, _ in documents.list_known(index)] == ["facts/a.md"]
-    assert database.find_inconsistencies(index) == []
 
 
 def test_a_reader_notices_that_the_file_was_replaced(tmp_path):

@@ -42,7 +42,7 @@ def warmed() -> Postings:
 @pytest.mark.parametrize(
     "text", ["oat milk", "plans", "Maya's violin at the harbour", "nowhere", "北京 tea", "everywhere"]
 )
-def test_kept_words_rank_as_fts5_does(index: apsw.Connection, text: str, limit: int) -> None:
+def test_kept_words_rank_as_fts5_does(index, text, limit):
     words, postings = tuple(fulltext.terms(text)), warmed()
     expected = fulltext.search(index, fulltext.match_any(words), limit)
     for _ in range(2):  # looked up, and from memory
@@ -50,14 +50,14 @@ def test_kept_words_rank_as_fts5_does(index: apsw.Connection, text: str, limit: 
     assert postings.has(index, words)
 
 
-def test_kept_words_stay_within_what_is_allowed(index: apsw.Connection) -> None:
+def test_kept_words_stay_within_what_is_allowed(index):
     words, allowed = ("oat", "violin"), frozenset({*range(3, 30), 99_999})
     expected = fulltext.search(index, fulltext.match_any(words), 9, allowed)
     assert 0 < len(expected) <= 9
     assert warmed().search(index, words, 9, allowed) == expected
 
 
-def test_one_question_of_a_process_asks_fts5_in_all_its_scopes(index: apsw.Connection) -> None:
+def test_one_question_of_a_process_asks_fts5_in_all_its_scopes(index):
     postings, words = Postings(), ("oat", "milk")
     postings.search(index, words, 5)
     postings.search(index, words, 5, frozenset({1, 2}))
@@ -78,33 +78,7 @@ def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # 
     writer.close()
 
 
-def test_a_small_index_is_asked_without_a_thread(index: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    postings = warmed()
-    assert not postings.is_quick(index, ("tea",))
-    postings.search(index, ("oat",), 5)
-    assert postings.is_quick(index, ("tea",))
-    monkeypatch.setattr(fulltext, "MANY", 3)
-    assert not postings.is_quick(index, ("tea",))
-    assert postings.is_quick(index, ("oat",))
-
-
-@pytest.mark.parametrize("share", [0, 8])
-def test_words_asked_for_longest_ago_make_room_that_grows_with_the_index(
-    index: apsw.Connection, monkeypatch: pytest.MonkeyPatch, share: int
-) -> None:
-    monkeypatch.setattr("quaid.index.fulltext.MAX_CACHED_CHUNKS", 60)
-    monkeypatch.setattr("quaid.index.fulltext.CACHED_SHARE", share)
-    postings = warmed()
-    for word in ("oat", "milk", "tea"):
-        postings.search(index, (word,), 5)
-    assert postings.has(index, ("oat",)) is bool(share), postings._size
-    assert postings.has(index, ("tea",))
-    assert postings._size == sum(len(ids) for ids, _ in postings._cached.values())
-
-
-def test_common_words_of_a_large_index_count_only_alone(
-    index: apsw.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_common_words_of_a_large_index_count_only_alone(index, monkeypatch):
     monkeypatch.setattr("quaid.index.fulltext.MANY", 10)
     assert fulltext.list_telling(index, ("everywhere", "violin")) == ["violin"]
     assert fulltext.list_telling(index, ("everywhere",)) == ["everywhere"]

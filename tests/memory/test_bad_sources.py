@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from vaults import Vault, paths, refused, texts
 
@@ -17,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("calm")
 HEALTHY = "Maya keeps a quokka in the garden"
 
 
-def test_the_half_written_last_line_of_a_transcript_is_taken_when_it_is_whole(vault: Vault, tmp_path: Path) -> None:
+def test_the_half_written_last_line_of_a_transcript_is_taken_when_it_is_whole(vault, tmp_path):
     whole = (
         b'{"session": "s1", "started": "2026-11-20T14:00:00Z"}\n{"role": "user", "content": "We adopted a quokka."}\n'
     )
@@ -34,7 +32,7 @@ def test_the_half_written_last_line_of_a_transcript_is_taken_when_it_is_whole(va
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\0" * 500, bytes(range(128, 256)) * 9, b'{"a": 1}\n'])
-def test_what_is_no_transcript_is_refused(vault: Vault, tmp_path: Path, data: bytes) -> None:
+def test_what_is_no_transcript_is_refused(vault, tmp_path, data):
     (tmp_path / "talk").write_bytes(data)
     with vault.memory() as memory:
         refused(lambda: memory.extract(tmp_path / "talk"), BadInputError)
@@ -43,7 +41,7 @@ def test_what_is_no_transcript_is_refused(vault: Vault, tmp_path: Path, data: by
     assert vault.status() == ""
 
 
-def test_a_vanished_vault_is_not_an_empty_one(filled: Vault, tmp_path: Path) -> None:
+def test_a_vanished_vault_is_not_an_empty_one(filled, tmp_path):
     with filled.memory() as memory, filled.memory() as listening:
         for _ in range(3):
             listening.recall("quokka")
@@ -66,9 +64,7 @@ def test_a_vanished_vault_is_not_an_empty_one(filled: Vault, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text", ["wrong = 1\n", "[recall]\nlimits = 3\n", "[recall\n", "[recall]\nlimit = 'ten'\n", "\xff\xfe"]
 )
-def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by_what_is_written(
-    filled: Vault, text: str
-) -> None:
+def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by_what_is_written(filled, text):
     filled.write("quaid.toml", text.encode("latin-1"))
     before = filled.head()
     with filled.memory(owner="maya") as memory:
@@ -84,7 +80,7 @@ def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by
     assert filled.head() == before
 
 
-def test_a_clone_of_an_adopted_vault_stays_clean_when_it_is_read(tmp_path: Path) -> None:
+def test_a_clone_of_an_adopted_vault_stays_clean_when_it_is_read(tmp_path):
     owner = Vault(tmp_path / "owner")
     owner.write("Garden.md", HEALTHY)
     owner.git("init", "-q", "-b", "main")

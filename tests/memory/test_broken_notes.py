@@ -108,16 +108,6 @@ def test_a_broken_head_is_refused_rather_than_edited(vault: Vault) -> None:
         assert_verified(memory)
 
 
-def test_two_notes_with_one_id_are_ambiguous_by_id_and_clear_by_path(vault: Vault) -> None:
-    for name in ("one", "two"):
-        vault.write(f"facts/{name}.md", FACT.format(id="same", text=f"Maya likes number {name}."))
-    vault.save()
-    with vault.memory() as memory:
-        assert "facts/one.md" in str(refused(lambda: memory.forget("same")))
-        assert memory.forget("facts/two.md").outcome == "forgotten"
-        assert paths(memory, "number") == {"facts/one.md"}
-
-
 @pytest.mark.slow
 def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) -> None:
     vault.write("huge.md", b"The needle is early. " + b"Lorem ipsum dolor sit amet, consectetur.\n" * 1_250_000)
@@ -145,22 +135,6 @@ def test_blank_lines_cost_no_memory(piece: str) -> None:
     assert peak < 20 * len(data)
     assert "above" in str(note)
     assert "below" in str(note)
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize(
-    "piece",
-    ["*a ", "`", "``a", "[[", "[", "](", "%%", "<!--", "> ", ">", "- ", "==a ", "_a ", "~~~", "\\", "|a", "a|\n", "^t1\n",
-     "**a", "- a [[", "<<<<<<< ", "a" * 997 + "-", "\u0301", "<a ", "[a]: ", "&#", "\t", "1. "],
-)  # fmt: skip
-def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
-    from hand_written import parse_note
-
-    data = (piece * (100_000 // len(piece))).encode()
-    for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):
-        started = time.thread_time()
-        parse_note(rel_path, data)
-        assert time.thread_time() - started < 5.0, rel_path
 
 
 NAMES = [
@@ -224,16 +198,6 @@ def test_a_note_swapped_for_a_link_is_forgotten_by_the_index(vault: Vault, tmp_p
         note.symlink_to(tmp_path / "secret.md")
         assert paths(memory, "dogwood swordfish") == set()
         assert "swap.md" in dict(documents.list_problems(memory.index()))
-        assert_verified(memory)
-
-
-def test_a_conflict_copy_that_appears_while_listening_is_reported_not_indexed(vault: Vault) -> None:
-    with vault.memory() as memory:
-        for _ in range(3):
-            texts(memory, "anything")
-        vault.write("plan.sync-conflict-20261120-101010-ABCDEFG.md", "Maya planted a redwood.\n")
-        assert paths(memory, "redwood") == set()
-        assert "plan.sync-conflict-20261120-101010-ABCDEFG.md" in dict(documents.list_problems(memory.index()))
         assert_verified(memory)
 
 

@@ -50,13 +50,6 @@ def test_the_answer_names_the_note_whatever_was_asked(torn: Vault) -> None:
         assert "own/Sailing.md holds" in hooked.text or "in own/Sailing.md" in hooked.text
 
 
-def test_it_is_no_longer_said_once_it_is_resolved(torn: Vault) -> None:
-    torn.write("own/Sailing.md", "Maya sails on Mondays.\n")
-    torn.save()
-    with torn.memory() as memory:
-        assert "conflict" not in memory.recall("when does Maya sail?").degraded
-
-
 @pytest.mark.parametrize(
     "text", ["A conflict begins with <<<<<<< and ends with >>>>>>>.\n\n=======\n", CONFLICT, f"```\n{CONFLICT}```\n"]
 )

@@ -46,28 +46,11 @@ def test_each_is_read_forgotten_and_restored_by_its_path(copied: Vault, path: st
         assert_verified(memory)
 
 
-def test_of_two_that_are_forgotten_each_comes_back(copied: Vault) -> None:
-    with copied.memory() as memory:
-        for path in (ORIGINAL, COPY):
-            memory.forget(path)
-        assert memory.restore(ORIGINAL).path == ORIGINAL
-        assert memory.restore(COPY).path == COPY
-        assert paths(memory, "tea") == {ORIGINAL, COPY}
-
-
 @pytest.mark.parametrize("text", ["Maya likes green tea", "Maya likes black tea"])
 def test_what_a_copy_says_is_confirmed_once(copied: Vault, text: str) -> None:
     code, out, err = quaid("remember", text, "--json", "--vault", str(copied.root))
     assert code == 0, err
     assert json.loads(out)["path"] == (COPY if "black" in text else ORIGINAL)
-
-
-def test_an_edit_by_path_changes_that_note_alone(copied: Vault) -> None:
-    with copied.memory() as memory:
-        before = (copied.root / COPY).read_bytes()
-        memory.writer.save_edit(COPY, before, before.replace(b"black", b"white"))
-        assert "white" in memory.get(COPY).text
-        assert "green" in memory.get(ORIGINAL).text
 
 
 def test_a_copy_of_an_own_note_is_searched_and_reported(vault: Vault) -> None:

@@ -40,7 +40,7 @@ DAMAGES = {
     [(name, "closed") for name in DAMAGES if name != "emptied"]
     + [(name, moment) for name in ("header", "middle", "truncated", "gone") for moment in ("open", "listening")],
 )
-def test_a_damaged_index_is_built_anew_and_answers(filled: Vault, damage: str, moment: str) -> None:
+def test_a_damaged_index_is_built_anew_and_answers(filled, damage, moment):
     path = state_folder(filled.root) / "index.db"
     memory = filled.open()
     for _ in range({"closed": 0, "open": 1, "listening": 3}[moment]):
@@ -62,7 +62,7 @@ def test_a_damaged_index_is_built_anew_and_answers(filled: Vault, damage: str, m
         assert_verified(other)
 
 
-def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled: Vault) -> None:
+def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled):
     DAMAGES["emptied"](state_folder(filled.root) / "index.db")
     with filled.memory() as memory:
         found = memory.verify()
@@ -74,7 +74,7 @@ def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled: Vaul
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", ["local.db", "pending.json", "watch.json", "lock", "cache.db"])
-def test_rubbish_in_the_state_folder_stops_nobody(filled: Vault, name: str) -> None:
+def test_rubbish_in_the_state_folder_stops_nobody(filled, name):
     filled.write_state(name, b"rubbish {" * 999)
     with filled.memory() as memory:
         assert memory.remember("Maya bought a lawnmower yesterday").outcome == "created"
@@ -112,9 +112,7 @@ BUGS = [
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: type(bug).__name__)
-def test_a_bug_of_our_own_is_raised_as_it_is_and_leaves_a_sound_index_where_it_is(
-    filled: Vault, monkeypatch: pytest.MonkeyPatch, bug: Exception
-) -> None:
+def test_a_bug_of_our_own_is_raised_as_it_is_and_leaves_a_sound_index_where_it_is(filled, monkeypatch, bug):
     state = state_folder(filled.root)
 
     def fail(*_: object, **__: object) -> None:

@@ -15,7 +15,7 @@ from quaid.errors import DiskFullError, VaultReadOnlyError
 pytestmark = pytest.mark.usefixtures("calm")
 
 
-def test_a_read_only_vault_is_read_and_refuses_to_be_written(filled: Vault, tmp_path: Path) -> None:
+def test_a_read_only_vault_is_read_and_refuses_to_be_written(filled, tmp_path):
     with mounted(tmp_path / "readonly", "--bind", str(filled.root)) as folder:
         if subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], capture_output=True, check=False).returncode:
             pytest.skip("needs the right to mount read-only")
@@ -37,7 +37,7 @@ def test_a_read_only_vault_is_read_and_refuses_to_be_written(filled: Vault, tmp_
     filled.assert_sound()
 
 
-def test_a_folder_without_permission_refuses_to_be_written(filled: Vault) -> None:
+def test_a_folder_without_permission_refuses_to_be_written(filled):
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     (filled.root / "facts").chmod(0o500)
@@ -49,9 +49,7 @@ def test_a_folder_without_permission_refuses_to_be_written(filled: Vault) -> Non
     filled.assert_sound()
 
 
-def test_a_full_disk_refuses_to_be_written_and_is_still_read(
-    filled: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_refuses_to_be_written_and_is_still_read(filled, tmp_path, monkeypatch):
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=6m", "tmpfs") as folder:
         root = folder / "vault"
         monkeypatch.setenv("QUAID_STATE_DIR", str(folder / "state"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 
 import apsw
@@ -12,7 +11,6 @@ from vaults import Vault
 
 from quaid.index import vectors
 from quaid.place import CACHE_FILE, state_folder
-from quaid.sync.derived_index import SyncOptions
 
 BAD = {
     "zero": [0.0] * 48, "nested": [[1.0] * 48], "short": [1.0] * 7, "null": None, "text": "none", "huge": [1e300] * 48,
@@ -51,15 +49,6 @@ def test_a_bad_vector_costs_its_note_alone(vault: Vault, service: EmbeddingServi
         assert "pending" not in memory.recall("lantern").degraded
 
 
-def test_the_first_bad_vector_does_not_stop_the_others(vault: Vault, service: EmbeddingService) -> None:
-    for number in range(30):
-        vault.write(f"own/{number}.md", f"number {number} of many\n")
-    service.bad |= {f"number {number} of": None for number in range(5)}
-    with vault.memory() as memory:
-        memory.sync()
-        assert vectors.count_pending(memory.index()) == 5
-
-
 def test_a_bad_row_of_the_cache_is_embedded_again(vault: Vault, service: EmbeddingService) -> None:
     with vault.memory() as memory:
         memory.remember("the lantern is on the porch")
@@ -93,17 +82,3 @@ def test_a_service_that_hangs_is_waited_for_once(vault: Vault, service: Embeddin
         memory.remember("the kettle is in the cellar")
         assert memory.recall("kettle").hits[0].text == "the kettle is in the cellar"
     assert len(service.requests) == asked + 1
-
-
-def test_indexing_in_the_background_is_patient(vault: Vault, service: EmbeddingService, monkeypatch) -> None:
-    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", 0.2)
-    with vault.memory() as memory:
-        memory.sync()
-        service.answers.clear()
-        vault.write("own/a.md", "the lantern is on the porch\n")
-        report = memory.sync(SyncOptions(embed_budget_s=0.2))
-        assert report.pending == 1
-        assert "did not answer" in report.degraded[0]
-        monkeypatch.setattr(service, "embed", lambda model, text: (time.sleep(0.4), [1.0] * 48)[1])
-        service.answers.set()
-        assert memory.sync().pending == 0

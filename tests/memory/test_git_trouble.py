@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
-from vaults import Vault, assert_verified, paths, refused
+from vaults import Vault, assert_verified, refused
 
-from quaid import Memory
-from quaid.errors import GitError, LockedError, VaultReadOnlyError
-from quaid.history.vault_history import History
+from quaid.errors import GitError, LockedError
 from quaid.report.checks import check_writes
 from quaid.report.status import status_of
 from quaid.vault.transaction import list_uncommitted
@@ -34,39 +31,6 @@ def test_a_git_lock_of_another_program_stops_a_write_with_75(hasty: Vault) -> No
     lock.unlink()
     assert hasty.status() == ""
     hasty.assert_sound()
-
-
-def test_a_vault_that_another_quaid_writes_stops_a_write_with_75(hasty: Vault) -> None:
-    from quaid.vault import transaction
-
-    with hasty.memory() as memory, transaction.begin(hasty.root, memory.git, 1.0):
-        caught: list[LockedError] = []
-
-        def write() -> None:
-            with hasty.memory() as other:
-                caught.append(refused(lambda: other.remember("Maya bought a lawnmower"), LockedError))  # type: ignore[arg-type]
-
-        thread = threading.Thread(target=write)
-        thread.start()
-        thread.join(10)
-        assert caught[0].exit_code == 75
-        assert len(memory.recall("quokka").hits) == 1
-
-
-def test_a_rebase_in_progress_is_waited_for_and_named(filled: Vault) -> None:
-    mark = filled.root / ".git" / "rebase-merge"
-    mark.mkdir()
-    said: list[str] = []
-
-    def end(text: str) -> None:
-        said.append(text)
-        mark.rmdir()
-
-    with filled.memory() as memory:
-        memory.report_to(None, end)
-        assert memory.remember("Maya bought a lawnmower yesterday").commit
-    assert "rebase" in said[0]
-    filled.assert_sound()
 
 
 def test_a_rebase_that_does_not_end_stops_a_write_and_names_the_way_out(hasty: Vault) -> None:
@@ -193,75 +157,12 @@ def test_each_trouble_has_its_sentence_and_loses_nothing(filled: Vault, trouble:
     assert list_uncommitted(filled.root) == []
 
 
-@pytest.mark.parametrize(
-    "settings", [{"core.autocrlf": "true"}, {"core.autocrlf": "true", "core.safecrlf": "true"}, {}]
-)
-def test_line_ends_that_git_changes_cost_nothing(filled: Vault, settings: dict[str, str]) -> None:
-    for key, value in settings.items():
-        filled.git("config", key, value)
-    if not settings:
-        filled.write(".gitattributes", "* text eol=crlf\n")
-        filled.save()
-    with filled.memory() as memory:
-        assert memory.remember("Maya bought a lawnmower yesterday").commit
-        assert memory.remember("Maya bought a lawnmower yesterday").commit
-    assert filled.status() == ""
-
-
-def test_a_repository_that_cannot_be_written_keeps_the_memory(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = VaultReadOnlyError(filled.root / ".git", "Permission denied")
-
-    def commit(*_: object, **__: object) -> None:
-        raise refusal
-
-    with filled.memory() as memory:
-        with monkeypatch.context() as patched:
-            patched.setattr(History, "commit", commit)
-            made = memory.remember("Maya bought a lawnmower yesterday")
-            assert "Permission denied" in str(made.hint)
-        assert memory.remember("Tom sold the dinghy yesterday").commit
-    assert filled.status() == ""
-
-
 def test_a_vault_without_a_repository_is_read_and_says_why_it_is_not_written(filled: Vault) -> None:
     shutil.rmtree(filled.root / ".git")
     with filled.memory() as memory:
         assert len(memory.recall("quokka").hits) == 1
         assert "git init" in str(refused(lambda: memory.remember("Maya bought a lawnmower"), GitError))
         assert_verified(memory)
-
-
-@pytest.mark.parametrize("place", ["subfolder", "with_submodule", "detached"])
-def test_a_vault_anywhere_in_git_takes_a_memory_and_nothing_else(tmp_path: Path, place: str) -> None:
-    outer = Vault(tmp_path / "outer")
-    outer.root.mkdir()
-    outer.git("init", "-q", "-b", "main")
-    outer.write("README.md", "The owner's own.\n")
-    outer.save()
-    root = outer.root / "memory" if place == "subfolder" else outer.root
-    Memory.create(root)[0].close()
-    if place == "with_submodule":
-        inner = Vault(tmp_path / "inner")
-        inner.root.mkdir()
-        inner.git("init", "-q", "-b", "main")
-        inner.write("inner.md", "The submodule mentions a kookaburra.\n")
-        inner.save()
-        outer.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "library")
-        outer.save()
-    if place == "detached":
-        outer.git("checkout", "-q", "--detach")
-    outer.write("work.txt", "not yet committed\n")
-    with Memory.open(root) as memory:
-        made = memory.remember("Maya keeps a quokka in the garden")
-        memory.link("Maya", "works_at", "Acme")
-        memory.forget(made.id)
-        memory.restore(made.id)
-        assert len(memory.recall("quokka").hits) == 1
-        assert place != "with_submodule" or paths(memory, "kookaburra") == {"library/inner.md"}
-        assert_verified(memory)
-    assert outer.status() == "?? work.txt"
-    assert outer.git("log", "-1", "--format=%an <%ae>") == "Quaid <quaid@localhost>"
-    outer.run("fsck", "--strict", "--no-dangling")
 
 
 def _turns(vault: Vault, text: str) -> Path:

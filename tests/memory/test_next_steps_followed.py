@@ -62,8 +62,7 @@ def busy(vault: Vault) -> Vault:
     vault.write_fact("notes[1]", "Maya glazes.")
     vault.write_fact("notes1", "Maya fires.")
     vault.save()
-    with vault.memory() as memory:
-        memory.sync()
+    vault.sync()
     unsaved_work(vault)
     return vault
 

@@ -40,9 +40,6 @@ def sentence(told: str) -> str:
     return told.strip().splitlines()[-1]
 
 
-# -- outputs and words ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     "words", [("status",), ("export",), ("recall", "violin", "--json"), ("--version",), ("--help",)]
@@ -73,15 +70,6 @@ def test_other_streams_may_be_closed(vault, closed):
     assert quaid(vault, "remember", "Maya keeps a violin.", prepare=lambda: os.close(closed))[0] == 0
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("command", ["remember", "recall", "get", "note", "docs"])
-def test_words_that_are_not_utf_8_are_named(vault, command):
-    code, told = quaid(vault, command, *(["search"] if command == "docs" else []), b"caf\xe9 is nice today")
-    assert code in (0, 1)
-    if code:
-        assert "caf" in sentence(told)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("handles", [14, 20, 24])
 def test_few_handles_are_named_as_such(vault, handles):
@@ -105,9 +93,6 @@ def test_a_failing_disk_is_no_bug(monkeypatch, capsys, error):
     monkeypatch.setattr(boundary, "invoke", fail)
     assert boundary.main(["status"]) == 1
     sentence(capsys.readouterr().err)
-
-
-# -- names ------------------------------------------------------------------------------------------------------------
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda text: "\0" not in text))
@@ -169,8 +154,6 @@ def test_an_import_says_that_it_was_committed_when_the_index_has_no_room(vault, 
     with vault.memory() as memory:
         assert memory.recall("violin").hits
 
-
-# -- odd files --------------------------------------------------------------------------------------------------------
 
 ODD: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo, "folder": Path.mkdir, "device": lambda path: path.symlink_to("/dev/zero"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,20 +9,16 @@ from matrices import for_each
 from vaults import Vault, assert_verified, paths, refused, texts, trust_vault
 
 from quaid import Memory
-from quaid.agents.session_context import read_context
 from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
-from quaid.errors import BadInputError, ModelError, NotOursError
+from quaid.errors import NotOursError
 from quaid.index import listing, references, vectors
 from quaid.index.listing import NoteFilter
-from quaid.janitor import questions
-from quaid.model import Edge, Kind
+from quaid.model import Kind
 from quaid.report.status import status_of
-from quaid.vault.layout import DEFAULT, Layout
 from quaid.vault.notes import parse_note
-from quaid.vault.template import check_folder, choose_folder, list_clashes
+from quaid.vault.template import choose_folder, list_clashes
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ID = "01kagx3m7r9q2d5w8t0v7k3qdz"
 OWN = {
     "review/boiler.md": "---\nowner: Anna\nstatus: archived\n---\nThe boiler in the attic leaks.\n\n- [ ] call\n",
@@ -122,31 +117,6 @@ def test_no_own_note_can_be_forgotten(adopted, reference):
     assert_untouched(adopted)
 
 
-def test_what_is_learned_gives_no_own_note_an_alias(adopted):
-    with adopted.memory() as memory:
-        names = memory.writer.finder.entity_names(memory.index(), NOW)
-        assert names.place(Edge("Anna Kowalski", "works_at", "Acme")).subject == "Anna Kowalski"
-        names.learn([Edge("Tom", "nicknamed", "Tommy")])
-        assert [edit.rel_path for edit in names.edits] == ["quaid/entities/Acme.md"]
-
-
-def test_own_lists_in_a_folder_called_review_are_no_questions(unmanaged, tmp_path):
-    vault = adopt(tmp_path / "vault", {"Plan.md": "x\n"}, "")
-    vault.write("review/list.md", "# Mine\n\n- [ ] buy milk\n")
-    with vault.memory() as memory:
-        assert questions.list_questions(vault.root, DEFAULT) == []
-        assert read_context(vault.root, memory.index(), frozenset({"default"}), NOW, place=Layout()).questions == ()
-
-
-def test_a_file_in_a_folder_called_like_quaids_can_be_analyzed(adopted):
-    with adopted.memory() as memory:
-        fact = memory.remember("Maya takes oat milk in her coffee").path
-        with pytest.raises(BadInputError, match="memory already"):
-            memory.analyze(adopted.root / fact)
-        with pytest.raises(ModelError):  # there is none; but it is a file like any other
-            memory.analyze(adopted.root / "facts/water.md")
-
-
 def test_a_fact_stays_one_when_its_owner_edits_or_moves_it(unmanaged, tmp_path):
     vault = adopt(tmp_path / "vault", {"Plan.md": "x\n"})
     with vault.memory() as memory:
@@ -188,15 +158,6 @@ MADE = "id: 01kagx3m7r9q2d5w8t0v7k3qdz\ncreated: 2026-11-20T14:30:00Z\n"
 ])  # fmt: skip
 def test_a_note_is_quaids_when_it_says_so(path, head, kind):
     assert parse_note(path, f"---\n{head}---\nMaya.\n".encode()).kind is kind
-
-
-@pytest.mark.parametrize(("path", "kind"), [
-    ("quaid/journal/SOUL.journal.md", Kind.JOURNAL), ("journal/SOUL.journal.md", Kind.NOTE),
-    ("quaid/projects/x/a.md", Kind.DOC), ("projects/x/a.md", Kind.NOTE), ("MEMORY.md", Kind.CORE),
-    ("quaidish/journal/SOUL.journal.md", Kind.NOTE),
-])  # fmt: skip
-def test_below_a_folder_of_their_own(path, kind):
-    assert Layout("quaid").kind_of(path, {}) is kind
 
 
 def test_a_change_of_the_setting_makes_the_index_anew(unmanaged, tmp_path):
@@ -245,13 +206,6 @@ def test_status_and_doctor_name_own_notes_in_quaids_folders(unmanaged, tmp_path,
         assert "quaid config vault.hand_written managed" in said
 
 
-@pytest.mark.parametrize("folder", ["../x", ".hidden", "a//b", "a/./b", "node_modules", "taken"])
-def test_folders_that_cannot_be_quaids(tmp_path, folder):
-    Vault(tmp_path).write("taken/facts/a.md", "mine")
-    with pytest.raises(BadInputError):
-        check_folder(tmp_path, folder)
-
-
 @pytest.mark.parametrize("folder", ["../away", "a/../../b", ".git", "/../x"])
 def test_no_setting_leads_out_of_the_vault(unmanaged, tmp_path, folder):
     vault = adopt(tmp_path / "vault", {"Plan.md": "plan of the shed\n"})
@@ -291,8 +245,7 @@ def test_properties_are_searched_and_linked(unmanaged, tmp_path):
 CARDS = {
     "Daily/2021-12-25.md": "---\ndate: 2021-12-25\n---\n",
     "Books/Dispossessed.md": "---\nauthor: Ursula Le Guin\nstatus: done\n---\n# Notes\n\nTwo worlds.\n\n# Later\n\nA wall.\n",
-    "People/Anna.md": "---\nphone: 0151 2345\nemployer: Blue Current\n---\n",
-    "Plain.md": "Nothing but text.\n",
+    "People/Anna.md": "---\nphone: 0151 2345\nemployer: Blue Current\n---\n", "Plain.md": "Nothing but text.\n",
 }  # fmt: skip
 
 

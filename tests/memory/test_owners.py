@@ -35,8 +35,7 @@ DOORS: dict[str, Callable[[Memory, str], Any]] = {
 }  # fmt: skip
 LISTS: dict[str, Callable[[Memory], Any]] = {
     "log": lambda memory: [asdict(commit) for commit in memory.answers.log(200)],
-    "export": lambda memory: list(memory.export()),
-    "context": lambda memory: memory.context(20_000),
+    "export": lambda memory: list(memory.export()), "context": lambda memory: memory.context(20_000),
     "why of what rests on it": lambda memory: asdict(memory.why("01m2")),
     "why of what it replaced": lambda memory: asdict(memory.why("01m3")),
     "why of what it links to": lambda memory: asdict(memory.why("01em")),
@@ -83,7 +82,7 @@ def assert_tells_nothing(told: object) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_private_note_of_another_is_refused_as_one_that_is_not_there(vault: Vault, door: str) -> None:
+def test_a_private_note_of_another_is_refused_as_one_that_is_not_there(vault, door):
     before = vault.notes()
     with vault.memory(owner="maya") as memory:
         expected = refusal(memory, DOORS[door], NOWHERE)
@@ -93,7 +92,7 @@ def test_a_private_note_of_another_is_refused_as_one_that_is_not_there(vault: Va
 
 
 @pytest.mark.slow
-def test_its_owner_goes_through_every_door(vault: Vault) -> None:
+def test_its_owner_goes_through_every_door(vault):
     with vault.memory(owner="jon") as memory:
         for reference in REFERENCES:
             assert memory.get(reference).document.owner == "jon"
@@ -104,7 +103,7 @@ def test_its_owner_goes_through_every_door(vault: Vault) -> None:
         assert memory.restore("01s1").outcome == "restored"
 
 
-def test_what_another_has_forgotten_stays_theirs(vault: Vault) -> None:
+def test_what_another_has_forgotten_stays_theirs(vault):
     with vault.memory(owner="jon") as memory:
         memory.forget("01s1")
         memory.forget("talk#t1")
@@ -118,7 +117,7 @@ def test_what_another_has_forgotten_stays_theirs(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("shown", LISTS)
-def test_no_list_names_it(vault: Vault, shown: str) -> None:
+def test_no_list_names_it(vault, shown):
     vault.write("facts/m4.md", note("01m4", "Maya will move in spring.", "maya"))
     with vault.memory(owner="maya") as memory:
         assert_tells_nothing(LISTS[shown](memory))
@@ -127,9 +126,7 @@ def test_no_list_names_it(vault: Vault, shown: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_prints_it(
-    vault: Vault, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_prints_it(vault, command, monkeypatch, capsys):
     vault.write("facts/s9.md", note("01s9", "The quokka is not committed.", "jon", more="status: [\n"))
     vault.write("episodes/waiting wombat.md", note("01s10", "**Jon**: hm ^t1", "jon", kind="episode"))
     monkeypatch.setenv("QUAID_OWNER", "maya")
@@ -143,7 +140,7 @@ def test_no_command_prints_it(
     assert "s9.md" not in told
 
 
-def test_an_ambiguous_reference_names_only_what_may_be_seen(vault: Vault) -> None:
+def test_an_ambiguous_reference_names_only_what_may_be_seen(vault):
     vault.write("entities/a.md", note("01same1", "One.", "jon", kind="person", more="aliases: [Twin]\n"))
     vault.write("entities/b.md", note("01same2", "Two.", "maya", kind="person", more="aliases: [Twin]\n"))
     with vault.memory(owner="maya") as memory:
@@ -152,7 +149,7 @@ def test_an_ambiguous_reference_names_only_what_may_be_seen(vault: Vault) -> Non
 
 
 @pytest.mark.slow
-def test_servers_and_their_resources_hide_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_and_their_resources_hide_it(vault, monkeypatch):
     monkeypatch.setenv("QUAID_OWNER", "maya")
 
     async def body(client: Any) -> None:
@@ -175,7 +172,7 @@ def test_servers_and_their_resources_hide_it(vault: Vault, monkeypatch: pytest.M
     talk(vault.root, body)
 
 
-def test_what_is_written_takes_no_name_from_it(vault: Vault) -> None:
+def test_what_is_written_takes_no_name_from_it(vault):
     with vault.memory(owner="maya") as memory:
         assert "Numbat" not in memory.remember("The bilby came to dinner yesterday.").text
         done = memory.link("bilby", "likes", "Jon")
@@ -186,7 +183,7 @@ def test_what_is_written_takes_no_name_from_it(vault: Vault) -> None:
         assert memory.link("Numbat Brown", "likes", "Jon").outcome == "linked"
 
 
-def test_what_has_become_private_is_not_told_as_it_was(vault: Vault) -> None:
+def test_what_has_become_private_is_not_told_as_it_was(vault):
     vault.write("facts/was.md", note("01was", "The pangolin is in the attic.", "jon", "shared"))
     vault.save()
     vault.write("facts/was.md", note("01was", "The pangolin is in the attic.", "jon"))
@@ -197,7 +194,7 @@ def test_what_has_become_private_is_not_told_as_it_was(vault: Vault) -> None:
         assert memory.recall("pangolin", as_of="HEAD~1").hits
 
 
-def test_who_answers_for_one_owner_does_not_answer_for_another(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_answers_for_one_owner_does_not_answer_for_another(vault, monkeypatch):
     vault.write("facts/secret.md", note("01secret", "The pangolin is in the attic.", "jon"))
     monkeypatch.setenv("QUAID_OWNER", "jon")
     with listening(vault.root, monkeypatch):
@@ -208,7 +205,7 @@ def test_who_answers_for_one_owner_does_not_answer_for_another(vault: Vault, mon
         assert Call(str(vault.root), question).ask() is None
 
 
-def test_an_export_says_what_it_lacks(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_says_what_it_lacks(vault, capsys):
     main(["export", "--vault", str(vault.root)])
     told = capsys.readouterr()
     assert "Notes that others keep private are left out" in told.err

@@ -59,9 +59,7 @@ def assert_tells_nothing(told: object) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("owner", ["carol", "maya"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_prints_it(
-    vault: Vault, command: list[str], owner: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_prints_it(vault, command, owner, monkeypatch, capsys):
     monkeypatch.setenv("QUAID_OWNER", owner)
     monkeypatch.chdir(vault.root)
     main(command)
@@ -75,7 +73,7 @@ def test_no_command_prints_it(
         assert_tells_nothing(told)
 
 
-def test_each_lookup_refuses_it_as_what_is_not_there(vault: Vault) -> None:
+def test_each_lookup_refuses_it_as_what_is_not_there(vault):
     with vault.memory(owner="carol") as memory:
         for reference in ("people/wombat.md", "wombat", "quokka", "numbat", "quoll", "journal/potoroo.md", "potoroo"):
             for look in (memory.get, memory.history, memory.why):
@@ -92,7 +90,7 @@ def test_each_lookup_refuses_it_as_what_is_not_there(vault: Vault) -> None:
         assert_tells_nothing(list(memory.export()))
 
 
-def test_whose_it_is_sees_it(vault: Vault) -> None:
+def test_whose_it_is_sees_it(vault):
     with vault.memory(owner="Jon") as memory:
         found = {hit.path for hit in memory.search("boiler", 20).hits}
         assert found >= {path for path in HIDDEN if path != "USER.md"}
@@ -101,7 +99,7 @@ def test_whose_it_is_sees_it(vault: Vault) -> None:
         assert memory.get("quokka").document.path == "people/wombat.md"
 
 
-def test_status_names_it_to_the_vaults_own_owner_until_somebody_of_that_name_is_known(vault: Vault) -> None:
+def test_status_names_it_to_the_vaults_own_owner_until_somebody_of_that_name_is_known(vault):
     def told(owner: str) -> str:
         with vault.memory(owner=owner) as memory:
             return " ".join(f"{each.what} {each.paths}" for each in status_of(memory).attention)
@@ -115,7 +113,7 @@ def test_status_names_it_to_the_vaults_own_owner_until_somebody_of_that_name_is_
     assert "people/wombat.md" not in told("maya")
 
 
-def test_one_owner_loses_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_owner_loses_nothing(vault, monkeypatch):
     monkeypatch.setenv("QUAID_OWNER_NAME", "Jon")  # so she is called
     with vault.memory(owner="maya") as memory:
         assert {hit.path for hit in memory.search("boiler", 20).hits} >= {path for path in HIDDEN if path != "USER.md"}
@@ -132,7 +130,7 @@ def shown(vault: Vault) -> Vault:
     return vault
 
 
-def test_what_becomes_private_is_hidden_at_once(shown: Vault) -> None:
+def test_what_becomes_private_is_hidden_at_once(shown):
     with shown.memory(owner="maya") as memory:
         assert not memory.search("pangolin").hits
         assert not memory.recall("pangolin", as_of="HEAD").hits
@@ -141,23 +139,21 @@ def test_what_becomes_private_is_hidden_at_once(shown: Vault) -> None:
         assert memory.verify().ok
 
 
-def test_what_is_removed_and_not_committed_is_not_named(vault: Vault) -> None:
+def test_what_is_removed_and_not_committed_is_not_named(vault):
     with vault.memory(owner="carol") as memory:
         memory.sync()
         (vault.root / "people/quoll.md").unlink()
         assert_tells_nothing(asdict(status_of(memory)))
 
 
-def test_a_process_that_answers_for_its_owner_does_not_answer_others(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_answers_for_its_owner_does_not_answer_others(vault, monkeypatch):
     monkeypatch.setenv("QUAID_OWNER", "Jon")
     with listening(vault.root, monkeypatch):
         monkeypatch.setenv("QUAID_OWNER", "carol")
         assert Call(str(vault.root), ["search", "dunnart"]).ask() is None
 
 
-def test_tools_and_resources_hide_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_and_resources_hide_it(vault, monkeypatch):
     monkeypatch.setenv("QUAID_OWNER", "carol")
 
     async def body(client: Any) -> None:

@@ -74,8 +74,7 @@ def test_mcp_and_several_vaults(cited: Vault, tmp_path: Path) -> None:
     other.write("episodes/2026/e0.md", EPISODE.format(name="e0", number=0, text=SAID[0]))
     other.write("facts/01ferry.md", (cited.root / "facts/01ferry.md").read_text())
     other.save()
-    with other.memory() as memory:
-        memory.sync()
+    other.sync()
     _, out, err = quaid("recall", ASKED, "--vault", str(cited.root), "--vault", str(other.root), "--budget", "500")
     assert "Traceback" not in err
     assert STATED in out

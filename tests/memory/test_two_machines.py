@@ -198,13 +198,6 @@ def test_marks_that_a_pull_committed_are_settled_by_a_commit(machines: Machines)
         assert "conflict" not in memory.recall("roses").degraded
 
 
-def test_a_side_and_a_note_are_named_to_settle(machines: Machines) -> None:
-    vault = machines.here
-    assert quaid("conflicts", "--settle", "sideways", "boats")[0] == 2
-    assert quaid("conflicts", "boats")[0] == 2
-    assert quaid("conflicts", "--settle", "ours", "nothing", "--vault", str(vault.root))[0] == 1
-
-
 def test_nothing_that_one_machine_has_forgotten_returns(machines: Machines) -> None:
     here, there = machines.here, machines.there
     here.write("facts/2026/11/boats.md", fact("boats", "Maya owns boats."))
@@ -277,21 +270,6 @@ def test_contradictory_statements_of_one_fact_become_two_and_a_question(machines
     assert facts == ["Maya was born on 14 April.\n", "Maya was born on 4 April.\n"]
     assert "disputed" not in read(here, "facts/2026/11/born.md")
     here.assert_sound()
-
-
-def test_facts_of_two_machines_that_oppose_each_other_are_asked_about(machines: Machines) -> None:
-    here, there = machines.here, machines.there
-    machines.part()
-    here.write("facts/2026/11/rome.md", fact("rome", "Maya lives in Rome.\n\n- [[Maya]] lives_in [[Rome]]"))
-    there.write("facts/2026/11/oslo.md", fact("oslo", "Maya lives in Oslo.\n\n- [[Maya]] lives_in [[Oslo]]"))
-    there.write("facts/2026/11/bonn.md", fact("bonn", "Ada lives in Bonn.\n\n- [[Ada]] lives_in [[Bonn]]"))
-    machines.meet()
-    code, _, err = quaid("sync", "--vault", str(here.root))
-    assert code == 0
-    (question,) = (here.root / "review").glob("conflict-*.md")
-    assert question.name in err
-    assert "[[oslo]]" in question.read_text()
-    assert "[[rome]]" in question.read_text()
 
 
 def test_a_clone_is_set_up_by_the_first_write_and_only_once(machines: Machines) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from vaults import Vault, mounted, refused
@@ -35,8 +34,7 @@ def filled(vault: Vault) -> Vault:
     for number in range(60):
         vault.write_fact(f"f{number}", f"{TEXT} {number}.")
     vault.save()
-    with vault.memory() as memory:
-        memory.sync()
+    vault.sync()
     return vault
 
 
@@ -85,21 +83,3 @@ def test_with_a_state_folder_that_takes_no_writes(filled: Vault, content: str) -
             (state / "index.db").write_bytes(damaged)
         with mounted(state, "-o", "remount,ro"), filled.memory() as memory:
             _assert_answers(memory, filled)
-
-
-def test_with_a_full_disk(filled: Vault) -> None:
-    state = state_folder(filled.root)
-    with mounted(state, "-t", "tmpfs", "-o", "size=64k", "none"):
-        fill(state)
-        with filled.memory() as memory:
-            _assert_answers(memory, filled)
-        (state / "fill").unlink()
-
-
-def fill(folder: Path) -> None:
-    with (folder / "fill").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            return

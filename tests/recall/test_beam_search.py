@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples, for_each
@@ -41,20 +40,10 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
     )
 
 
-# -- where it goes ---------------------------------------------------------------------------------------------------
-
-
 def test_edges_are_walked_in_both_directions():
     scores, via, hops, _ = walk(said("Ann knows Ben"), "Ben")
     assert (scores["f0"] >= retrieval.ABOUT, via, hops) == (True, {"f0": ("Ann knows Ben",)}, {"f0": 1})
     assert walk(said("Ann knows Ben"), "Ann")[1:3] == (via, hops)
-
-
-def test_whatever_the_graph_leads_to_says_by_which_way():
-    scores, via, hops, _ = walk(said("Ann knows Ben", "Cy knows Ann"), "Ann")
-    assert hops == {"f0": 1, "f1": 1}
-    assert scores["f0"] == pytest.approx(scores["f1"])
-    assert via == {"f0": ("Ann knows Ben",), "f1": ("Cy knows Ann",)}
 
 
 def test_two_hops_and_no_more_each_worth_less():
@@ -113,17 +102,6 @@ def test_cycles_end():
     assert max(map(len, via.values())) <= 2
 
 
-def test_where_the_beam_is_too_narrow_all_starts_are_tried():
-    """The question's best finds are about more things than the beam is wide; only the last one leads anywhere."""
-    listed = "\n".join(f"- [[A{n:02}]] is [[A{n + 1:02}]]" for n in range(0, 20, 2))
-    notes = {"facts/seed.md": f"---\nid: seed\n---\nmany\n\n{listed}\n", **said("A19 knows Zoe")}
-    index = make_index(notes)
-    steps = len(graph.neighbours(index, [f"a{n:02}" for n in range(20)]))
-    assert steps == 21
-    assert "f0" in walk(index, "zzz", best=["seed"], width=64)[0]
-    index.close()
-
-
 def test_breadth_first_when_the_beam_finds_nothing(monkeypatch):
     """More names than the beam takes, and only what it leaves out has edges."""
     named = [f"aa{n}" for n in range(12)]
@@ -131,15 +109,11 @@ def test_breadth_first_when_the_beam_finds_nothing(monkeypatch):
     assert set(walk(index, "zoe", named=[*named, "zoe"])[0]) == {"f0"}
     monkeypatch.setattr(retrieval, "MAX_WIDTH", 1)  # no second, wider walk
     assert walk(index, "nobody", named=[*named, "zoe"])[2] == {}
-    index.close()
 
 
 def test_nothing_named_and_nothing_found_leads_nowhere():
     assert walk(said("Ann knows Ben"), "zzz") == ({}, {}, {}, frozenset())
     assert walk({}, "Ann") == ({}, {}, {}, frozenset())
-
-
-# -- what is named ---------------------------------------------------------------------------------------------------
 
 
 def test_all_names_of_an_entity_mean_it():
@@ -150,7 +124,6 @@ def test_all_names_of_an_entity_mean_it():
     assert hops["01n"] == 2
     assert 0 < scores["01n"] <= retrieval.HOP_DECAY
     assert "01d" not in scores
-    index.close()
 
 
 def test_of_nested_names_only_the_longest_is_meant():
@@ -159,7 +132,6 @@ def test_of_nested_names_only_the_longest_is_meant():
         put(index, path, "---\ntype: place\n---\n")
     assert retrieval.find_named(index, parse("a trip to New York", NOW), EVERYTHING) == {"new york"}
     assert set(graph.find_entities(index, ["york", "new york"])) == {"york", "new york"}
-    index.close()
 
 
 def test_the_owner_is_named_by_my():
@@ -171,29 +143,17 @@ def test_the_owner_is_named_by_my():
     assert scores["me"] > retrieval.ABOUT
 
 
-# -- edge words ------------------------------------------------------------------------------------------------------
-
-
 @for_each(("relation", "question", "is_meant"), [
     ("works_at", "what is her job", True), ("works_at", "who works there", True), ("works_at", "where does she live", False),
     ("spouse_of", "who is his wife", True), ("parent_of", "her children", True), ("has_pet", "a dog", True),
     ("repairs_bikes", "who repaired it", True), ("repairs_bikes", "two bikes", True), ("is_at", "is at", False),
+    ("works_at", "worked", True), ("works_at", "working", True), ("lives_in", "lived", True), ("owns", "owned", True),
 ])  # fmt: skip
 def test_a_relation_is_meant_by_its_words(relation, question, is_meant):
     assert means(relation, stems(question.split())) is is_meant
 
 
-@pytest.mark.parametrize(
-    ("relation", "word"), [("works_at", "worked"), ("works_at", "working"), ("lives_in", "lived"), ("owns", "owned")]
-)
-def test_a_relation_is_meant_by_other_forms_of_its_words(relation, word):
-    assert means(relation, stems([word]))
-
-
-# -- at scale --------------------------------------------------------------------------------------------------------
-
-
-def test_ten_thousand_edges_at_one_entity_stay_quick():
+def test_ten_thousand_edges_at_one_entity_stay_quick_and_hide_none():
     lines = [f"- knows [[P{n}]]" for n in range(10_000)]
     notes = {"entities/Hub.md": "---\nid: hub\ntype: person\n---\n" + "\n".join(lines) + "\n"}
     index = make_index({**notes, **said(*(f"P{n} knows Q{n}" for n in range(200)))})
@@ -202,14 +162,8 @@ def test_ten_thousand_edges_at_one_entity_stay_quick():
     assert time.thread_time() - started < 10.0
     assert "hub" in scores
     assert max(hops.values()) == 2
-    index.close()
-
-
-def test_the_edge_between_two_named_is_found_among_ten_thousand():
-    lines = [f"- knows [[P{n}]]" for n in range(10_000)]
-    notes = {"entities/Hub.md": "---\nid: hub\ntype: person\n---\n" + "\n".join(lines) + "\n", **said("Hub likes Zoe")}
-    scores = walk(notes, "Does Hub like Zoe?")[0]
-    assert scores["f0"] == 1.0
+    put(index, "facts/zoe.md", "---\nid: zoe\n---\nsaid\n\n- [[Hub]] likes [[Zoe]]\n")
+    assert walk(index, "Does Hub like Zoe?")[0]["zoe"] == 1.0
 
 
 _names = st.sampled_from("abcdefgh")

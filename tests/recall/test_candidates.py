@@ -55,9 +55,6 @@ def scores(made, query=QUERY):
     return made.relevance
 
 
-# -- provenance ------------------------------------------------------------------------------------------------------
-
-
 def test_a_fact_lends_to_the_turn_it_cites_and_to_its_session():
     turns = [turn(1, 1), turn(2, 2), turn(9, 1, doc_id=2)]
     alone = scores(pool(*turns, candidate(5), words={5: 0.9}))
@@ -67,25 +64,10 @@ def test_a_fact_lends_to_the_turn_it_cites_and_to_its_session():
     assert lent[9] == pytest.approx(alone[9])
 
 
-def test_a_turn_lends_to_the_fact_that_cites_it():
-    turns = [turn(1, 1), turn(2, 2)]
-    alone = scores(pool(*turns, candidate(5), words={2: 1.0}))
-    lent = scores(pool(*turns, candidate(5), words={2: 1.0}, cites={5: [2]}))
-    assert lent[5] > alone[5]
-
-
-def test_of_several_facts_the_best_lends():
-    found = rows(pool(turn(1, 1), candidate(5), candidate(6), words={5: 0.2, 6: 0.8}, cites={5: [1], 6: [1]}))
-    assert found[1]["cited"] == pytest.approx(0.5 * 0.8)
-
-
 def test_citations_of_what_may_not_be_seen_lend_nothing():
     """The turns a fact cites may be another's private ones: they are no candidates."""
     known = candidate(5)
     assert scores(pool(known, words={5: 0.7}, cites={5: [41, 42]})) == scores(pool(known, words={5: 0.7}))
-
-
-# -- company ---------------------------------------------------------------------------------------------------------
 
 
 def test_turns_gain_by_what_another_said_beside_them():
@@ -96,11 +78,6 @@ def test_turns_gain_by_what_another_said_beside_them():
     assert not any(row["beside"] for row in alone.values())
 
 
-def test_what_stands_beside_need_not_be_a_candidate():
-    found = rows(pool(between(2), beside=[between(1), between(3)], words={1: 0.6, 3: 0.9}))
-    assert found[2]["beside"] > rows(pool(between(2), beside=[between(1)], words={1: 0.6}))[2]["beside"] > 0
-
-
 def test_the_first_and_last_turn_of_a_session_have_no_neighbour_in_the_next():
     """Two episodes next to each other in the index."""
     turns = [between(1), between(2), turn(3, 1, doc_id=2), turn(4, 2, doc_id=2, speaker="Tom")]
@@ -109,26 +86,6 @@ def test_the_first_and_last_turn_of_a_session_have_no_neighbour_in_the_next():
     found = rows(pool(*turns, words={3: 1.0}))
     assert found[2]["beside"] == 0
     assert found[2]["session_best"] == 0
-
-
-def test_the_turn_beside_a_long_one_is_the_next_that_was_said():
-    pieces = [turn(n, 1, ordinal=n - 1, speaker="User") for n in (1, 2, 3)]
-    answer = turn(4, 2, ordinal=3, speaker="Assistant")
-    found = rows(pool(*pieces, answer, words={2: 0.9}))
-    assert found[4]["beside"] == pytest.approx(0.45 / 2)
-    assert found[1]["beside"] == found[2]["beside"] == 0
-
-
-def test_the_more_pieces_a_turn_has_the_less_its_best_one_says():
-    pieces = [turn(n, 1, ordinal=n - 1, speaker="User") for n in range(1, 9)]
-    found = scores(pool(*pieces, turn(9, 1, doc_id=2, speaker="User"), words={3: 0.9, 9: 0.9}))
-    assert found[9] > found[3]
-
-
-def test_a_session_counts_by_its_best_turns_and_a_long_turn_as_its_best_piece():
-    pieces = [turn(1, 1, ordinal=0), turn(2, 1, ordinal=1), turn(3, 2, ordinal=2)]
-    found = rows(pool(*pieces, words={1: 0.9, 2: 0.9, 3: 0.3}))
-    assert found[3]["session_best"] == pytest.approx(0.45)
 
 
 def test_who_answers_a_question_gains():
@@ -165,17 +122,6 @@ def test_what_has_no_company_is_at_no_disadvantage_to_turns(words, likeness):
     both = {"words": {1: words, 2: words}, "likeness": {1: likeness, 2: likeness}}
     found = scores(pool(candidate(1, text), turn(2, 1, text, doc_id=2), **both))
     assert found[1] >= found[2] - 1e-9
-
-
-def test_the_best_note_there_can_be_is_about_as_good_as_the_best_turn():
-    text = " ".join(f"w{n}" for n in range(80))
-    turns = [turn(n, n, text) for n in range(1, 5)]
-    everywhere = dict.fromkeys([1, 2, 3, 4, 9], 1.0)
-    found = scores(pool(*turns, candidate(9, text), words=everywhere, likeness=everywhere, session_words={1: 1.0}))
-    assert found[9] == pytest.approx(max(found.values()), abs=0.25)
-
-
-# -- who, when and how -----------------------------------------------------------------------------------------------
 
 
 def test_what_the_one_named_person_said_is_raised():
@@ -222,9 +168,6 @@ def test_a_phrase_is_found_in_whatever_form_it_is_written(text, asked):
     assert rows(pool(candidate(1, text)), parse(asked, NOW))[1]["phrase"] == 1.0
 
 
-# -- the weighing ----------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=50)
 @given(st.dictionaries(st.integers(1, 8), st.floats(0, 1)), st.dictionaries(st.integers(1, 8), st.floats(0, 1)))
 def test_relevance_is_no_less_than_none_and_little_more_than_all(words, likeness):
@@ -253,9 +196,6 @@ def test_what_each_kind_adds_comes_to_the_score():
         assert sum(added.values()) == pytest.approx(made.relevance[chunk_id], abs=0.001)
 
 
-# -- over an index ---------------------------------------------------------------------------------------------------
-
-
 def episode(name: str, *said: str) -> tuple[str, str]:
     body = "\n\n".join(f"**{'Tom' if n % 2 else 'Maya'}**: {text} ^t{n}" for n, text in enumerate(said, 1) if text)
     return f"episodes/{name}.md", f"---\nid: {name}\ntype: episode\nsession: {name}\n---\n{body}\n"
@@ -278,7 +218,6 @@ def test_neighbours_are_those_of_the_session_after_it_was_indexed_again():
         assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("beside", 0)}
     ((_, turns),) = list_turns(index, {references.resolve_one(index, "one").document.doc_id}).values()
     assert [each.number for each in turns] == [1, 2, 3]
-    index.close()
 
 
 def test_what_was_forgotten_leaves_its_neighbours_side_by_side():
@@ -288,7 +227,6 @@ def test_what_was_forgotten_leaves_its_neighbours_side_by_side():
     said = found_evidence(index, "kettle")
     assert not {"one#t2", "one#t3"} & said.keys()
     assert said["one#t4"]["beside"] > 0
-    index.close()
 
 
 def test_a_long_turn_of_several_chunks_is_one_hit():
@@ -299,7 +237,6 @@ def test_a_long_turn_of_several_chunks_is_one_hit():
     ids = [hit.id for hit in answer.hits]
     assert sorted(ids) == ["one#t1", "one#t2", "one#t3"]
     assert len([1 for c in documents.fetch_candidates(index, range(99)).values() if c.turn == 2]) > 1
-    index.close()
 
 
 def test_what_has_no_word_of_the_question_is_found_by_its_company():
@@ -314,4 +251,3 @@ def test_what_has_no_word_of_the_question_is_found_by_its_company():
     assert by_turn["fact"].score > 0
     alone = without("beside", "session_best", "session_words", "session_fact", "answers", "cited", cut_share=0.0)
     assert {hit.id for hit in ask(index, "wreck", profile=alone).hits} == {"one#t1"}
-    index.close()

@@ -11,7 +11,7 @@ from matrices import for_each
 from recall_index import make_index
 
 from quaid.index.scope import Scope
-from quaid.recall.contradictions import SINGLE_VALUED, compare_times, find_pairs, list_opposed
+from quaid.recall.contradictions import compare_times, find_pairs, list_opposed
 
 
 def test_two_values_of_what_has_one_contradict_each_other():
@@ -20,12 +20,6 @@ def test_two_values_of_what_has_one_contradict_each_other():
         4: [("Maya", "likes", "Bergen")], 5: [("Tom", "lives_in", "Leeds")],
     }  # fmt: skip
     assert find_pairs(edges) == {(1, 2), (2, 3)}
-
-
-def test_relations_of_many_values_do_not():
-    assert find_pairs({1: [("Maya", "likes", "tea")], 2: [("Maya", "likes", "milk")]}) == set()
-    assert {"lives_in", "works_at", "born_on"} <= SINGLE_VALUED
-    assert not {"likes", "knows", "visited"} & SINGLE_VALUED
 
 
 def test_a_note_that_says_both_contradicts_neither():
@@ -60,9 +54,6 @@ _edge = st.tuples(
 @given(st.dictionaries(st.integers(1, 6), st.lists(_edge, max_size=4), max_size=6))
 def test_contradicting_takes_two(edges):
     assert all(one < other for one, other in find_pairs(edges))
-
-
-# -- in an index -----------------------------------------------------------------------------------------------------
 
 
 def fact(note_id: str, edge: str, fields: str = "") -> str:
@@ -107,18 +98,13 @@ def test_a_place_does_not_contradict_the_one_around_it():
 
 
 def test_what_the_scope_leaves_out_opposes_nothing():
-    index = make_index(
-        {
-            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
-            "facts/b.md": fact("01b", "[[Maya]] lives_in [[Ghent]]", "superseded_by: '[[a]]'\n"),
-        }
-    )
+    index = make_index({
+        "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+        "facts/b.md": fact("01b", "[[Maya]] lives_in [[Ghent]]", "superseded_by: '[[a]]'\n"),
+    })  # fmt: skip
     everything = [row[0] for row in index.execute("SELECT doc_id FROM documents")]
     assert len(list_opposed(index, everything)) == 1
     assert list_opposed(index, everything, Scope().narrowed("d.superseded_by IS NULL")) == set()
-
-
-# -- which is the later ----------------------------------------------------------------------------------------------
 
 
 def told(created: str | None, valid_from: str | None = None, note_id: str = "01a") -> SimpleNamespace:

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from quaid.recall.cutoff import dynamic_k, tokens, trim
 
-# -- the number of hits, dynamic K --------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(("count", "hits"), [
     (0, 10), (1, 10), (500, 10), (1_000, 18), (5_000, 36), (10_000, 44), (20_000, 50), (100_000, 50),
@@ -25,9 +23,6 @@ def test_it_is_the_formula_within_its_bounds_and_never_falls(count):
     hits = dynamic_k(count)
     assert hits == min(max(round(11.5 * math.log(count) - 61.7), 10), 50)
     assert hits <= dynamic_k(count + 1)
-
-
-# -- a budget of tokens ----------------------------------------------------------------------------------------------
 
 
 def test_a_letter_of_a_script_without_spaces_is_a_token():

@@ -14,8 +14,6 @@ from recall_index import candidate, turn
 from quaid.recall import scoring
 from quaid.recall.scoring import fold, reorder
 
-# -- folding ---------------------------------------------------------------------------------------------------------
-
 
 def test_folding_keeps_the_order_and_counts_what_each_stands_for():
     said = ["Maya likes tea", "Tom likes milk", "Maya likes tea.", "Maya likes tea", "Zoe likes rum"]
@@ -31,12 +29,6 @@ def test_further_chunks_of_a_note_are_no_second_voice_but_other_turns_are():
     assert [(c.chunk_id, count) for c, count in fold(chunks, 10)] == [(1, 1), (3, 1), (4, 1)]
 
 
-def test_folding_stops_at_the_limit():
-    many = [candidate(n, f"fact number {n}") for n in range(20)]
-    assert [c.chunk_id for c, _ in fold(many, 3)] == [0, 1, 2]
-    assert fold([], 3) == []
-
-
 @given(
     st.lists(st.sampled_from(["Maya likes tea", "maya likes tea", "Tom likes tea", "Tea", ""]), max_size=12),
     st.integers(1, 5),
@@ -47,9 +39,6 @@ def test_folding_counts_every_note_once(texts, limit):
     assert sum(count for _, count in folded) <= len(texts)
     if len(folded) < limit:
         assert sum(count for _, count in folded) == len(texts)
-
-
-# -- sessions taken apart --------------------------------------------------------------------------------------------
 
 
 def _of_sessions(sessions: list[int], scores: list[float]):
@@ -100,9 +89,6 @@ def test_taken_apart_nothing_is_lost_no_score_grows_and_scores_fall(drawn, stren
             assert scores[one.chunk_id] >= scores[other.chunk_id]
 
 
-# -- marginal relevance ----------------------------------------------------------------------------------------------
-
-
 def _by_the_definition(scores, likeness, share):
     """Carbonell and Goldstein's formula, as it is written."""
     left, chosen = sorted(scores), []
@@ -128,13 +114,3 @@ def test_marginal_relevance_is_what_its_definition_says(data, count, share):
     # The first of equals wins, so give them in the order of their numbers.
     found = reorder([candidate(n) for n in range(count)], scores, likeness=likeness, share=share)
     assert [c.chunk_id for c, _ in found] == _by_the_definition(scores, likeness, share)
-
-
-def test_what_is_far_behind_keeps_its_place():
-    count = scoring.MAX_REORDERED + 5
-    ranked = [turn(n, n + 1) for n in range(count)]
-    scores = {n: 1 - n / 1000 for n in range(count)}
-    reordered = reorder(ranked, scores, 0.1)
-    assert [c.chunk_id for c, _ in reordered[-5:]] == list(range(count - 5, count))
-    values = [value for _, value in reordered]
-    assert values == sorted(values, reverse=True)

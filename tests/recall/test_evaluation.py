@@ -114,9 +114,6 @@ def test_what_is_written_is_what_is_read(groups, arrow, newline, linked):
     assert parsed(newline.join(lines)) == expected
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------
-
-
 def outcome(expected, ranks, hits=10):
     return Outcome(EvalQuestion("q", tuple(expected)), tuple(ranks), hits)
 
@@ -133,9 +130,6 @@ def test_gained_and_lost_are_named():
     before = [outcome("ab", (1, None)), outcome("cd", (3, 4)), outcome("e", (None,)), outcome("", ())]
     after = [outcome("ab", (None, 1)), outcome("cd", (9, 1)), outcome("e", (None,)), outcome("", ())]
     assert [(change.gained, change.lost) for change in compare(before, after)] == [(("b",), ("a",))]
-
-
-# -- the command ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -205,13 +199,6 @@ def test_a_replay_leaves_nothing_in_the_books(asked, capsys):
     assert vault.status() == ""
 
 
-def test_uncommitted_work_is_the_present(asked, capsys):
-    vault, page = asked
-    vault.write_fact("milk-7k3qd", "Maya takes oat milk in her coffee.")
-    assert run(vault, capsys, page, "--before", "HEAD~1")[0] == 0
-    assert run(vault, capsys, page, "--before", "HEAD~1", "--after", "HEAD")[0] == 1
-
-
 def test_finding_nothing_of_what_is_expected_fails(asked, capsys):
     vault, page = asked
     page.write_text("- What milk does Maya take? → [[milk-7k3qd]]\n")
@@ -221,19 +208,8 @@ def test_finding_nothing_of_what_is_expected_fails(asked, capsys):
     assert run(vault, capsys, page)[0] == 0
 
 
-def test_several_pages_are_one_evaluation(asked, capsys):
-    vault, page = asked
-    other = vault.root.parent / "outside.jsonl"
-    other.write_text('{"question": "Where are the bees?", "expect": ["roof-abcde"]}\n')
-    code, out, _ = run(vault, capsys, page, other, "--limit", "1", "--json")
-    found = json.loads(out)
-    assert (code, found["limit"], len(found["questions"])) == (0, 1, 5)
-    assert found["questions"][-1]["place"] == f"{other}, line 1"
-
-
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["missing.md"], "There is no file missing.md"),
-    (["."], "cannot be read"),
+    (["missing.md"], "There is no file missing.md"), (["."], "cannot be read"),
     (["eval/coffee.md", "--before", "nowhere"], "Cannot go back to 'nowhere'"),
     (["eval/coffee.md", "--after", "2001-01-01"], "the history begins later"),
 ])  # fmt: skip

@@ -137,15 +137,6 @@ def test_every_intent_has_a_profile_of_types_that_exist():
         assert set(profile.type_boosts) <= {*FACT_TYPES, *ENTITY_TYPES}
 
 
-def test_the_weights_of_each_intent_stand():
-    weights = {intent: profile.vector_weight for intent, profile in INTENTS.items()}
-    assert weights[Intent.WHO] == weights[Intent.WHERE] == weights[Intent.RELATION] == 0.5
-    assert weights[Intent.WHEN] == 0.4
-    assert weights[Intent.PREFERENCE] == weights[Intent.WHY] == 0.8
-    assert weights[Intent.PROJECT] == 0.6
-    assert weights[Intent.WHAT] == weights[Intent.GENERAL] == 0.7
-
-
 def test_questions_about_people_are_hardly_ever_taken_for_code():
     path = DATA / "locomo" / "locomo10.json"
     if not path.is_file():

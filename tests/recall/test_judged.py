@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 
@@ -13,7 +12,7 @@ from vaults import PATIENCE_S, Vault
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.index.documents import Document
 from quaid.model import Recall
-from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading, as_line
+from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -58,18 +57,6 @@ def index():
     connection.close()
 
 
-@pytest.fixture
-def sessions():
-    notes = {
-        "episodes/2026/03/14-1402-aaaa01.md": "---\ntype: episode\nsession: s\nstarted: 2026-03-14T14:02:00Z\n---\n**Maya** (14:02): I sold the boat yesterday. ^t1\n\n**Tom** (14:03): Who bought the boat? ^t2\n",
-        "facts/boat.md": "---\nid: boat\ntype: fact\nspeaker: Tom\ncreated: 2026-03-15\nvalid_from: 2026-02-01\n---\nTom bought a boat.\n",
-        "notes/boat.md": "The boat is blue.\n",
-    }  # fmt: skip
-    connection = make_index(notes, ByWords())
-    yield connection
-    connection.close()
-
-
 def judged(index, judge, question=QUESTION, profile=None, embedder=None, **options) -> Recall:
     return ask(index, question, embedder or ByWords(), profile or everything(), judge, **{"depth": "deep", **options})
 
@@ -80,9 +67,6 @@ def order(answer: Recall) -> list[str]:
 
 def rerank(answer: Recall):
     return next((stage for stage in answer.trace["stages"] if stage["stage"] == "rerank"), None)
-
-
-# -- when ------------------------------------------------------------------------------------------------------------
 
 
 def test_fast_never_asks_nor_opens_a_model(index):
@@ -98,13 +82,6 @@ def test_auto_asks_only_in_doubt(index, monkeypatch):
     judge = Judge()
     monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 5.0)
     assert judged(index, judge, depth="auto").doubt
-    assert len(judge.asked) == 1
-
-
-def test_deep_always_asks(index, monkeypatch):
-    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 0.0)
-    judge = Judge()
-    judged(index, judge)
     assert len(judge.asked) == 1
 
 
@@ -124,19 +101,6 @@ def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
     assert len(memories) <= MAX_JUDGED
 
 
-def test_the_judge_is_told_whose_words_they_are_and_of_which_day(sessions):
-    judge = Judge()
-    judged(sessions, judge, "Who sold the boat?")
-    ((_, memories, _),) = judge.asked
-    lines = [json.loads(as_line(1, memory)) for memory in memories]
-    assert {(line.get("speaker"), line.get("date")) for line in lines} == {
-        ("Maya", "Sat 2026-03-14"), ("Tom", "Sat 2026-03-14"), ("Tom", "Sun 2026-02-01"), (None, None),
-    }  # fmt: skip
-
-
-# -- what it changes -------------------------------------------------------------------------------------------------
-
-
 def test_the_grades_decide_the_order(index):
     grades = {"oat": 0, "cow": 5, "tea": 2, "dinghy": 0}
     answer = judged(index, Judge(grades))
@@ -144,11 +108,6 @@ def test_the_grades_decide_the_order(index):
     assert order(answer)[:2] == ["cow", "tea"]
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
     assert rerank(answer)["grades"] == 4
-
-
-def test_what_nobody_looked_at_is_no_better_than_what_somebody_did(index):
-    answer = judged(index, Judge({"oat": 3, "cow": 4}))
-    assert set(order(answer)[:2]) == {"milk", "cow"}
 
 
 def test_a_judge_without_a_grade_changes_nothing(index):
@@ -167,10 +126,6 @@ def test_the_statement_finds_what_the_question_did_not(monkeypatch):
     assert order(answer)[0] == "boat"
     assert "hyde" in next(hit for hit in answer.hits if hit.id == "boat").channels
     assert rerank(answer)["statement"] == judge.statement
-    index.close()
-
-
-# -- trouble ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_model_that_fails_leaves_the_order_and_is_named(index):
@@ -194,9 +149,6 @@ def test_an_embedder_that_fails_at_the_statement_is_named_and_the_grades_count(i
     answer = judged(index, Judge({"oat": 0, "cow": 5, "tea": 2}), embedder=Tired())
     assert answer.degraded == ("vectors",)
     assert order(answer)[0] == "cow"
-
-
-# -- through Memory, with a service ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

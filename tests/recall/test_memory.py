@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from embedding_service import EmbeddingService, serve
-from vaults import Vault, read_only_state
+from vaults import Vault
 
 from quaid import Memory
 from quaid.index.fulltext import Postings
@@ -41,9 +41,7 @@ def uses(memory: Memory, *ids: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("keyword_only", [True, False])
-def test_a_note_that_is_indexed_again_during_a_question_is_found(
-    filled: Vault, monkeypatch: pytest.MonkeyPatch, keyword_only: bool
-) -> None:
+def test_a_note_that_is_indexed_again_during_a_question_is_found(filled, monkeypatch, keyword_only):
     search = Postings.search
 
     def search_after_an_edit(*asked: Any) -> Any:
@@ -58,10 +56,7 @@ def test_a_note_that_is_indexed_again_during_a_question_is_found(
         assert [hit.path for hit in memory.recall("oat milk", keyword_only=keyword_only).hits] == ["facts/n0.md"]
 
 
-# -- the books -------------------------------------------------------------------------------------------------------
-
-
-def test_what_is_recalled_is_counted_and_the_record_left_alone(filled: Vault) -> None:
+def test_what_is_recalled_is_counted_and_the_record_left_alone(filled):
     before, head = filled.notes(), filled.head()
     with filled.memory() as memory:
         for count in (1, 2):
@@ -75,7 +70,7 @@ def test_what_is_recalled_is_counted_and_the_record_left_alone(filled: Vault) ->
 
 
 @pytest.mark.parametrize("way", [{"keep": False}, {"keyword_only": True}, {"kinds": {"fact"}}, {"as_of": "HEAD"}])
-def test_some_questions_leave_no_trace(filled: Vault, way: dict[str, object]) -> None:
+def test_some_questions_leave_no_trace(filled, way):
     with filled.memory() as memory:
         assert memory.recall("oat milk", **way).hits  # type: ignore[arg-type]
         memory.recall("zebra", **way)  # type: ignore[arg-type]
@@ -84,7 +79,7 @@ def test_some_questions_leave_no_trace(filled: Vault, way: dict[str, object]) ->
         assert memory.answers.records.gaps(5) == ([], 0)
 
 
-def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_keeps_a_memory_from_fading(filled, monkeypatch):
     """In the classic profile, what is recalled often is before what says as much and never is."""
     monkeypatch.setenv("QUAID_RECALL_PROFILE", "classic")
     for name, port in (("a", "east"), ("b", "west")):
@@ -104,7 +99,7 @@ def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.Monke
         assert [hit.id for hit in hits[:2]] == [second, first]
 
 
-def test_a_question_without_an_answer_is_a_gap_until_it_has_one(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_without_an_answer_is_a_gap_until_it_has_one(filled, monkeypatch):
     monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
     with filled.memory() as memory:
         assert memory.recall("What is the zebra called?").hits == ()
@@ -115,21 +110,7 @@ def test_a_question_without_an_answer_is_a_gap_until_it_has_one(filled: Vault, m
         assert memory.answers.records.gaps(5) == ([], 0)
 
 
-def test_state_on_a_disk_that_takes_no_writes_is_recalled_from(
-    filled: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with filled.memory() as memory:
-        memory.sync()
-    with read_only_state(monkeypatch, tmp_path / "view"), filled.memory() as memory:
-        answer = memory.recall("oat milk")
-        assert [hit.id for hit in answer.hits] == ["01n0"]
-        assert "usage" in answer.degraded
-
-
-# -- recalled text is data -------------------------------------------------------------------------------------------
-
-
-def test_orders_in_a_fact_are_disarmed_in_hits_and_nowhere_else(vault: Vault) -> None:
+def test_orders_in_a_fact_are_disarmed_in_hits_and_nowhere_else(vault):
     path = vault.write_fact("evil", EVIL)
     raw = path.read_bytes()
     with vault.memory() as memory:
@@ -145,15 +126,12 @@ def test_orders_in_a_fact_are_disarmed_in_hits_and_nowhere_else(vault: Vault) ->
     assert vault.notes()["facts/evil.md"] == raw
 
 
-# -- the past, with vectors ------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
     yield from serve(tmp_path / "cache", monkeypatch, "words")
 
 
-def test_the_past_is_asked_by_both_channels_at_once(filled: Vault, service: EmbeddingService) -> None:
+def test_the_past_is_asked_by_both_channels_at_once(filled, service):
     """Words and vectors through one connection, in two threads: many times, for a race shows seldom."""
     for number in range(300):
         filled.write_fact(f"more{number}", f"Maya counted {number} sheep by the boiler and the attic.")
@@ -164,11 +142,3 @@ def test_the_past_is_asked_by_both_channels_at_once(filled: Vault, service: Embe
             answer = memory.recall("Maya counted sheep by the boiler", as_of=head)
             assert answer.degraded == ()
             assert {"keyword", "vector"} <= set(answer.hits[0].channels)
-
-
-def test_two_instances_answer_alike(filled: Vault, service: EmbeddingService) -> None:
-    with filled.memory() as one, filled.memory() as other:
-        one.recall("oat milk", keep=False)
-        answers = [memory.recall("oat milk coffee", keep=False) for memory in (one, other)]  # matrix, vec0
-    shown = [[(hit.id, round(hit.score, 3)) for hit in answer.hits] for answer in answers]
-    assert shown[0] == shown[1]

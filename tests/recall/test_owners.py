@@ -105,7 +105,7 @@ def assert_nothing_leaks(answer: Recall) -> None:
     {}, {"keyword_only": True}, {"superseded": True}, {"at": "2019-01-01"}, {"as_of": "HEAD"}, {"budget": 200}, {"limit": 50},
     {"kinds": {"fact", "entity"}}, {"kinds": {"turn"}}, {"privacies": {"private"}}, {"statuses": {"active"}}, {"context": True},
 ])  # fmt: skip
-def test_no_question_is_answered_with_what_another_keeps_private(vault: Vault, way: dict[str, Any]) -> None:
+def test_no_question_is_answered_with_what_another_keeps_private(vault, way):
     if "at" in way:
         from datetime import date
 
@@ -117,7 +117,7 @@ def test_no_question_is_answered_with_what_another_keeps_private(vault: Vault, w
         assert found  # it is not that nothing is found
 
 
-def test_each_sees_their_own_and_what_is_shared(vault: Vault) -> None:
+def test_each_sees_their_own_and_what_is_shared(vault):
     question = "wombat fern boiler plumber library village quokkas cabin"
     with vault.memory(owner="maya") as hers, vault.memory(owner="jon") as his:
         her_ids = {hit.id for hit in hers.search(question, 50).hits}
@@ -127,7 +127,7 @@ def test_each_sees_their_own_and_what_is_shared(vault: Vault) -> None:
     assert not {"01m1", "01m2", "own#t1", "own#t2"} & his_ids
 
 
-def test_a_twin_is_counted_for_whom_it_is_visible(vault: Vault) -> None:
+def test_a_twin_is_counted_for_whom_it_is_visible(vault):
     counts = {}
     for owner in ("maya", "jon"):
         with vault.memory(owner=owner) as memory:
@@ -137,16 +137,14 @@ def test_a_twin_is_counted_for_whom_it_is_visible(vault: Vault) -> None:
     assert counts == {"maya": {"01m1": 1}, "jon": {"01s3": 2}}
 
 
-def test_whoever_an_owner_trusts_is_named(vault: Vault) -> None:
+def test_whoever_an_owner_trusts_is_named(vault):
     with vault.memory(owner="maya") as memory:
         asked = "wombat quokkas"
         assert not memory.recall(asked).hits
         assert {hit.id for hit in memory.recall(asked, owners={"maya", "jon"}).hits} >= {"01s1", "01s2"}
 
 
-def test_the_vaults_own_owner_has_what_belongs_to_nobody_and_others_have_not(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_vaults_own_owner_has_what_belongs_to_nobody_and_others_have_not(vault, monkeypatch):
     vault.write("facts/nobody.md", "---\nid: 01nobody\n---\nThe attic has a pangolin.\n")
     vault.write("facts/default.md", "---\nid: 01default\nowner: default\n---\nThe cellar has a pangolin too.\n")
 
@@ -167,7 +165,7 @@ def test_the_vaults_own_owner_has_what_belongs_to_nobody_and_others_have_not(
     assert seen() == both
 
 
-def test_my_means_who_asks(vault: Vault) -> None:
+def test_my_means_who_asks(vault):
     for path in SECRET:
         (vault.root / path).unlink()
     vault.write("quaid.toml", 'owner = "maya"\nowner_name = "Maya"\n')
@@ -175,9 +173,6 @@ def test_my_means_who_asks(vault: Vault) -> None:
         assert memory.recall("Where is my key?", keep=False).trace["entities"] == ["maya"]
     with vault.memory(owner="jon") as memory:
         assert memory.recall("Where is my key?", keep=False).trace["entities"] == ["jon"]
-
-
-# -- the shared statistics of an index -------------------------------------------------------------------------------
 
 
 def _both(extra: dict[str, str], question: str, **options: Any) -> list[Recall]:
@@ -190,13 +185,13 @@ def _both(extra: dict[str, str], question: str, **options: Any) -> list[Recall]:
     return answers
 
 
-def test_others_conversations_are_not_counted() -> None:
+def test_others_conversations_are_not_counted():
     shown = [answer.trace["stages"] for answer in _both(SECRET, "boiler of the cabin")]
     with_jon, without = ({s["stage"]: s.get("found") for s in stages} for stages in shown)  # type: ignore[attr-defined]
     assert with_jon == without
 
 
-def test_others_conversations_do_not_crowd_out_ones_own() -> None:
+def test_others_conversations_do_not_crowd_out_ones_own():
     many = {
         f"episodes/x{n}.md": note(f"01x{n}", "**Jon**: boiler boiler boiler ^t1", "jon", kind="episode")
         for n in range(60)
@@ -206,7 +201,7 @@ def test_others_conversations_do_not_crowd_out_ones_own() -> None:
     assert ("session_words" in evidence[0]) == ("session_words" in evidence[1])
 
 
-def test_the_number_of_hits_tells_nothing_about_others() -> None:
+def test_the_number_of_hits_tells_nothing_about_others():
     many = {f"facts/x{n}.md": note(f"01x{n}", f"secret number {n}", "jon") for n in range(600)}
     limits = []
     for notes in ({**OPEN, **many}, OPEN):
@@ -217,7 +212,7 @@ def test_the_number_of_hits_tells_nothing_about_others() -> None:
     assert limits[0] == limits[1]
 
 
-def test_others_words_do_not_stand_in_the_way_of_a_slip() -> None:
+def test_others_words_do_not_stand_in_the_way_of_a_slip():
     theirs = {
         f"facts/x{n}.md": note(f"01x{n}", word, "jon")
         for n, word in enumerate(["bulletio", "bulletiu", "bulletia", "bulletiq", "bulletik"])
@@ -231,14 +226,14 @@ def test_others_words_do_not_stand_in_the_way_of_a_slip() -> None:
     assert words[0] == words[1]
 
 
-def test_when_others_facts_began_is_not_told_by_what_they_replace() -> None:
+def test_when_others_facts_began_is_not_told_by_what_they_replace():
     from datetime import date
 
     ids = [{hit.id for hit in a.hits} for a in _both(SECRET, "retire in Bergen", at=date(2019, 1, 1))]
     assert ids[0] == ids[1]
 
 
-def test_what_another_learned_in_the_same_session_is_not_taken_in() -> None:
+def test_what_another_learned_in_the_same_session_is_not_taken_in():
     both = {
         f"facts/c{n}.md": note(f"01c{n}", text, owner, more="session: s9\n")
         for n, (text, owner) in enumerate(
@@ -248,10 +243,7 @@ def test_what_another_learned_in_the_same_session_is_not_taken_in() -> None:
     index = make_index(both)
     found = ask(index, "sauna", profile=Profile(contiguity=0.7), owners=frozenset({"maya"}))
     assert {hit.id for hit in found.hits} == {"01c0", "01c1"}
-    index.close()
 
-
-# -- anything at all -------------------------------------------------------------------------------------------------
 
 _word = st.sampled_from(
     ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "ivory", "jetty", "Maya", "Jon", "Oslo"]
@@ -293,8 +285,8 @@ is asked once more (here always), and what is too far from the best.
 @settings(max_examples=100, deadline=None)
 @given(_notes, st.lists(_text, min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_whatever_the_notes_and_the_question_an_answer_is_that_of_a_vault_without_them(
-    notes: tuple[tuple[str, str, bool], ...], questions: list[str], search: bool, in_memory: bool
-) -> None:
+    notes, questions, search, in_memory
+):
     maya = frozenset({"maya"})
     seen = {path: text for path, text, hidden in notes if not hidden}
     hidden = {path: text for path, text, is_hidden in notes if is_hidden}

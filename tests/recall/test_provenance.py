@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -59,10 +56,7 @@ def why(vault: Vault, reference: str = ID) -> Provenance:
         return memory.why(reference)
 
 
-# -- what was said ---------------------------------------------------------------------------------------------------
-
-
-def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault: Vault) -> None:
+def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault):
     with vault.memory() as memory:
         keep(memory, MORNING)
         keep(memory, EVENING)
@@ -91,7 +85,7 @@ def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault: 
     assert (found.source, found.remarks) == ("owner", [])
 
 
-def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault: Vault) -> None:
+def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault):
     with vault.memory() as memory:
         keep(memory, (MORNING[0], MORNING[1], MORNING[2][:2]))
         keep(memory, MORNING)
@@ -111,7 +105,7 @@ def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault: 
     assert found.source is None
 
 
-def test_an_episode_says_what_came_from_it(vault: Vault) -> None:
+def test_an_episode_says_what_came_from_it(vault):
     with vault.memory() as memory:
         keep(memory, (MORNING[0], MORNING[1], MORNING[2][:1]))
         keep(memory, MORNING)
@@ -122,7 +116,7 @@ def test_an_episode_says_what_came_from_it(vault: Vault) -> None:
     assert [session.facts for session in found.sessions] == [()]
 
 
-def test_a_turn_that_is_gone_is_named(vault: Vault) -> None:
+def test_a_turn_that_is_gone_is_named(vault):
     with vault.memory() as memory:
         keep(memory, MORNING)
         vault.write("facts/a.md", fact("They moved.", more='turns: ["[[01-1000-move#^t1]]", "[[01-0900-gone#^t4]]"]\n'))
@@ -134,7 +128,7 @@ def test_a_turn_that_is_gone_is_named(vault: Vault) -> None:
     ]  # fmt: skip
 
 
-def test_a_fact_that_cites_nothing_says_where_it_is_from(vault: Vault) -> None:
+def test_a_fact_that_cites_nothing_says_where_it_is_from(vault):
     with vault.memory() as memory:
         stated = memory.remember("Maya takes oat milk in her coffee")
         assert memory.why(stated.id).remarks == ["Stated directly with quaid remember; it cites no turn."]
@@ -144,10 +138,7 @@ def test_a_fact_that_cites_nothing_says_where_it_is_from(vault: Vault) -> None:
     assert "in no commit yet" in uncommitted
 
 
-# -- who wrote it and what has changed -------------------------------------------------------------------------------
-
-
-def test_every_edit_says_who_and_what(vault: Vault) -> None:
+def test_every_edit_says_who_and_what(vault):
     with vault.memory() as memory:
         stated = memory.remember("Maya takes oat milk in her coffee", confidence=0.8)
         memory.remember("Maya takes oat milk in her coffee.")
@@ -167,7 +158,7 @@ def test_every_edit_says_who_and_what(vault: Vault) -> None:
     assert edge == ("edge added: Maya prefers Oat milk",)
 
 
-def test_the_janitor_and_its_model_are_named(vault: Vault) -> None:
+def test_the_janitor_and_its_model_are_named(vault):
     vault.write("facts/a.md", fact("Maya has a bicycle."))
     vault.save()
     before = fact("Maya has a bicycle.").encode()
@@ -188,7 +179,7 @@ def test_the_janitor_and_its_model_are_named(vault: Vault) -> None:
     ]
 
 
-def test_a_note_is_followed_by_its_id_past_renames(vault: Vault) -> None:
+def test_a_note_is_followed_by_its_id_past_renames(vault):
     vault.write("facts/a.md", fact("Maya has a bicycle."))
     vault.save("made")
     vault.run("mv", "facts/a.md", "facts/b.md")
@@ -209,7 +200,7 @@ def test_a_note_is_followed_by_its_id_past_renames(vault: Vault) -> None:
         assert [commit.subject for commit in memory.history(ID)] == ["back", "rewritten and renamed", "renamed", "made"]
 
 
-def test_a_note_that_looks_much_the_same_is_not_its_past(vault: Vault) -> None:
+def test_a_note_that_looks_much_the_same_is_not_its_past(vault):
     vault.write("facts/a.md", fact("Maya takes oat milk in her coffee.", "01a"))
     vault.save("another")
     vault.write("facts/b.md", fact("Maya takes oat milk in her tea."))
@@ -223,17 +214,7 @@ def test_a_note_that_looks_much_the_same_is_not_its_past(vault: Vault) -> None:
     assert (subject(why(vault, "facts/d.md").created), why(vault, "facts/d.md").edits) == ("one goes, one comes", [])
 
 
-def test_a_path_that_another_note_had_before_begins_anew(vault: Vault) -> None:
-    vault.write("facts/a.md", fact("Maya has a bicycle.", "01a"))
-    vault.save("the other")
-    (vault.root / "facts/a.md").unlink()
-    vault.save("gone")
-    vault.write("facts/a.md", fact("Tom owns a sailing boat."))
-    vault.save("this one")
-    assert (subject(why(vault).created), why(vault).edits) == ("this one", [])
-
-
-def test_a_note_of_the_owners_own_is_followed_by_git(vault: Vault) -> None:
+def test_a_note_of_the_owners_own_is_followed_by_git(vault):
     vault.write("Garden.md", "# Garden\n\nThe roses are red and want water every other day.\n")
     vault.save("made")
     vault.run("mv", "Garden.md", "Roses.md")
@@ -244,7 +225,7 @@ def test_a_note_of_the_owners_own_is_followed_by_git(vault: Vault) -> None:
     assert changes(found) == [("renamed from Garden.md",), ("1 line added: “So do the lilies.”",)]
 
 
-def test_what_was_forgotten_and_restored_says_so(vault: Vault) -> None:
+def test_what_was_forgotten_and_restored_says_so(vault):
     with vault.memory() as memory:
         stated = memory.remember("Maya takes oat milk in her coffee")
         memory.forget(stated.id)
@@ -254,7 +235,7 @@ def test_what_was_forgotten_and_restored_says_so(vault: Vault) -> None:
     assert changes(found) == [("taken out of the vault",), ("brought back",)]
 
 
-def test_an_editors_save_by_rename_is_seen_before_it_is_committed(vault: Vault) -> None:
+def test_an_editors_save_by_rename_is_seen_before_it_is_committed(vault):
     path = vault.write("facts/a.md", fact("Maya has a bicycle."))
     vault.save()
     with vault.memory() as memory:
@@ -273,16 +254,7 @@ def test_an_editors_save_by_rename_is_seen_before_it_is_committed(vault: Vault) 
         assert changes(memory.why(ID)) == [("only how it is written",)]
 
 
-def test_a_rename_that_is_not_committed_keeps_its_history(vault: Vault) -> None:
-    path = vault.write("facts/a.md", fact("Maya has a bicycle."))
-    vault.save("made")
-    path.rename(path.with_name("b.md"))
-    found = why(vault)
-    assert (subject(found.created), changes(found)) == ("made", [("renamed from facts/a.md",)])
-    assert found.edits[0].commit is None
-
-
-def test_a_merge_tells_only_what_no_side_had(vault: Vault) -> None:
+def test_a_merge_tells_only_what_no_side_had(vault):
     vault.write("facts/a.md", fact("Maya has a bicycle."))
     vault.save("made")
     vault.run("checkout", "-q", "-b", "night")
@@ -310,7 +282,7 @@ def test_a_merge_tells_only_what_no_side_had(vault: Vault) -> None:
     assert resolved.changes == ("“Maya has a blue bicycle.” → “Maya has two bicycles.”",)
 
 
-def test_a_shallow_clone_says_that_more_is_elsewhere(vault: Vault, tmp_path: Path) -> None:
+def test_a_shallow_clone_says_that_more_is_elsewhere(vault, tmp_path):
     vault.write("facts/a.md", fact("Maya has a bicycle."))
     vault.save("made")
     vault.write("facts/a.md", fact("Maya has a bicycle.", status="active"))
@@ -327,7 +299,7 @@ def test_a_shallow_clone_says_that_more_is_elsewhere(vault: Vault, tmp_path: Pat
     assert subject(why(clone, "01new").created) == "here"
 
 
-def test_without_a_repository_the_rest_is_told(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_repository_the_rest_is_told(vault, capsys):
     vault.write("facts/a.md", fact("Maya has a bicycle."))
     with vault.memory() as memory:  # which notes where the vault is: without its history that has to tell it
         memory.sync()
@@ -338,24 +310,7 @@ def test_without_a_repository_the_rest_is_told(vault: Vault, capsys: pytest.Capt
     assert "The history could not be read" in shown
 
 
-def test_without_git_the_rest_is_told(vault: Vault, tmp_path: Path) -> None:
-    vault.write("facts/a.md", fact("Maya has a bicycle."))
-    vault.save()
-    (tmp_path / "bin").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "quaid.cli.main", "--vault", str(vault.root), "why", ID, "--json"],
-        env={**os.environ, "PATH": str(tmp_path / "bin")}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    shape = json.loads(done.stdout)
-    assert shape["text"] == "Maya has a bicycle."
-    assert any("history could not be read" in remark for remark in shape["remarks"])
-
-
-# -- its kin ---------------------------------------------------------------------------------------------------------
-
-
-def test_supersession_is_told_in_both_directions_and_to_its_end(vault: Vault) -> None:
+def test_supersession_is_told_in_both_directions_and_to_its_end(vault):
     vault.write("facts/tslint.md", fact("It is TSLint.", "01v0", more="superseded_by: 01v1\n"))
     vault.write("facts/eslint.md", fact("It is ESLint.", "01v1", more='superseded_by: "[[biome]]"\n'))
     vault.write("facts/biome.md", fact("It is Biome.", "01v2"))
@@ -367,7 +322,7 @@ def test_supersession_is_told_in_both_directions_and_to_its_end(vault: Vault) ->
     assert [(one.id, one.replaced) for one in why(vault, "01v2").replaces] == [("01v1", True), ("01v0", True)]
 
 
-def test_facts_that_replace_each_other_do_not_go_round_for_ever(vault: Vault) -> None:
+def test_facts_that_replace_each_other_do_not_go_round_for_ever(vault):
     vault.write("facts/a.md", fact("It is this.", "01aa", more="superseded_by: 01bb\n"))
     vault.write("facts/b.md", fact("It is that.", "01bb", more="superseded_by: 01aa\n"))
     found = why(vault, "facts/a.md")
@@ -375,7 +330,7 @@ def test_facts_that_replace_each_other_do_not_go_round_for_ever(vault: Vault) ->
     assert [one.id for one in found.replaces] == ["01bb"]
 
 
-def test_an_entity_names_the_facts_that_mention_it_and_the_notes_that_link_to_it(vault: Vault) -> None:
+def test_an_entity_names_the_facts_that_mention_it_and_the_notes_that_link_to_it(vault):
     vault.write("entities/Maya Chen.md", "---\nid: 01maya\ntype: person\naliases: [Maya]\n---\n- works_at [[Acme]]\n")
     vault.write("facts/a.md", fact("[[Maya Chen]] has a bicycle."))
     vault.write("facts/b.md", fact("Somebody has a boat.\n\n- [[Tom]] knows [[Maya]]", "01b"))
@@ -389,22 +344,7 @@ def test_an_entity_names_the_facts_that_mention_it_and_the_notes_that_link_to_it
     assert changes(found) == [("edge added: lives_in Lisbon",)]
 
 
-@pytest.mark.parametrize("path", [
-    "Garden.md", "snippets/SOUL.snippets.md", "journal/SOUL.journal.md", "USER.md", "projects/boat/PROJECT.md",
-])  # fmt: skip
-def test_any_note_has_a_why(vault: Vault, path: str) -> None:
-    vault.write(path, "# Title\n\n## 2026-02-12 - Compaction\n\n- The roses are red.\n")
-    vault.save("mine")
-    found = why(vault, path)
-    assert subject(found.edits[-1] if path == "USER.md" else found.created) == "mine"
-
-
-# -- how it is shown -------------------------------------------------------------------------------------------------
-
-
-def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(vault, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with vault.memory() as memory:
         keep(memory, ("long", MORNING[1], ["So it went on and on. " * 40, "Yes. " * 90, "No. " * 90]))
@@ -428,12 +368,12 @@ def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(
     ("---\na: 1\n---\nx", "---\n# why\na: '1'\n---\nx\n\n", []), ("one", "**one**", []),
     ("one", "", ["statement removed"]), ("x\n- [[A]] knows [[B]]\n", "x\n", ["edge removed: A knows B"]),
 ])  # fmt: skip
-def test_differences_in_words(before: str, after: str, told: list[str]) -> None:
+def test_differences_in_words(before, after, told):
     assert describe(Kind.FACT, [before.encode()], after.encode()) == told
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.binary(max_size=200))
-def test_any_two_versions_can_be_told_apart_and_equal_ones_say_nothing(before: bytes, after: bytes) -> None:
+def test_any_two_versions_can_be_told_apart_and_equal_ones_say_nothing(before, after):
     for path in ("facts/a.md", "entities/a.md", "episodes/a.md", "a.md"):
         describe(path, [before], after)
         assert describe(path, [before, after], before) == []

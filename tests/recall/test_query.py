@@ -53,9 +53,6 @@ def test_the_owner_is_named_by_my(text, says_my):
     assert parse(text, NOW).owner_keys == ()
 
 
-# -- quoted phrases and wikilinks -------------------------------------------------------------------------------------
-
-
 @for_each(("text", "phrases"), [
     ('When did she read "nothing is impossible"?', ("nothing is impossible",)),
     ("When did she read “Becoming Nicole,” or «Dune»?", ("Becoming Nicole", "Dune")),

@@ -18,6 +18,7 @@ def second_pass(answer):
 
 @pytest.mark.parametrize(("question", "found"), [
     ("plumbr", "s1#t2"), ("plumberr", "s1#t2"), ("boilre", "01d"), ("repared", "01d"), ("repairng", "01d"),
+    ("coffe", "01a"), ("cofee", "01a"), ("coffeee", "01a"), ("heatnig", "s1#t1"),
 ])  # fmt: skip
 def test_a_slip_finds_its_word(index, question, found):
     answer = ask(index, question)
@@ -25,16 +26,6 @@ def test_a_slip_finds_its_word(index, question, found):
     assert second_pass(answer)["words"]
     hit = next(hit for hit in answer.hits if hit.id == found)
     assert "second_pass" in hit.channels
-
-
-@pytest.mark.parametrize("question", ["coffe", "cofee", "coffeee"])
-def test_a_slip_finds_its_word_whatever_its_stem(index, question):
-    assert "01a" in ids(ask(index, question))
-
-
-@pytest.mark.parametrize(("question", "found"), [("heatnig", "s1#t1")])
-def test_a_slip_in_an_inflected_word_finds_it_too(index, question, found):
-    assert found in ids(ask(index, question))
 
 
 def test_a_part_of_a_name_finds_the_entity(index, monkeypatch):
@@ -46,14 +37,6 @@ def test_a_part_of_a_name_finds_the_entity(index, monkeypatch):
 
 def test_a_slip_of_a_name_finds_the_entity_too(index):
     assert {"01m"} <= ids(ask(index, "Where does Maay Chenn work?", profile=everything()))
-
-
-def test_it_is_not_tried_when_the_answer_is_good(index):
-    embed(index, ByWords())
-    answer = ask(index, "Maya Chen takes oat milk in her coffe", ByWords())
-    assert answer.doubt is None
-    assert second_pass(answer) is None
-    assert "second_pass" not in {channel for hit in answer.hits for channel in hit.channels}
 
 
 @pytest.mark.parametrize(("threshold", "is_low"), [(0.0, False), (5.0, True)])

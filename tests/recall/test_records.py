@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import apsw
 import pytest
@@ -69,12 +66,6 @@ class TestRecall:
         assert (entry.hits, entry.took_ms, entry.stages) == ((("a", 1.0), ("b", 0.6)), 12.35, {"keyword": 1.0})
         assert (vault.notes(), vault.head(), vault.status()) == (before, head, "")
 
-    def test_a_question_without_a_hit_is_a_gap_until_it_has_one(self, records):
-        note(records, answer(query="Maya's number?"))
-        assert records.gaps(5)[1] == 1
-        note(records, answer(hit("a"), query="maya's number"))
-        assert records.gaps(5) == ([], 0)
-
     def test_the_owner_decides_what_is_kept(self, vault):
         settings = replace(Settings(), recall=RecallSettings(log="off", gaps="off"))
         with RecallRecords(vault.root, settings) as records:
@@ -127,19 +118,6 @@ class TestTrouble:
         assert note(records, answer(hit("a"))) is None
         assert accesses(records, "a") == {"a": 2}
 
-    def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, records):
-        note(records, answer(hit("a")))
-        records.close()
-        other = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        started = time.monotonic()
-        assert records.strengths(["a"]) == {}
-        assert "in use by another process" in (note(records, answer(hit("a"))) or "")
-        assert time.monotonic() - started < PATIENCE_S
-        other.close()
-        assert accesses(records, "a") == {"a": 1}
-
     def test_where_local_db_cannot_be_written_the_loss_is_named(self, vault, records):
         for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
@@ -162,18 +140,3 @@ class TestTrouble:
         assert (state_folder(vault.root) / "local.db.damaged").exists()
         assert note(records, answer(hit("b"))) is None
         assert accesses(records, "a") == {"a": 1}
-
-    def test_the_way_of_a_recall_imports_nothing_heavy(self, vault):
-        code = (
-            "import sys\nfrom pathlib import Path\nfrom quaid.recall.records import RecallRecords\n"
-            "from quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "records = RecallRecords(Path(sys.argv[1]), Settings())\nrecords.strengths(['a'])\n"
-            "assert records.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
-            "records.close()\n"
-            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_summary') if name in sys.modules])"
-        )
-        root = str(Path(__file__).parents[2])
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(vault.root)], cwd=root, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.split() == []

@@ -12,7 +12,6 @@ from recall_index import candidate
 
 from quaid.model import Use
 from quaid.recall import scoring
-from quaid.recall.intent import INTENTS, Intent
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NEVER = Use()
@@ -20,14 +19,6 @@ NEVER = Use()
 
 def ago(days: int) -> str:
     return (NOW - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-# -- the composite: 60, 20, 15 and 5 percent -------------------------------------------------------------------------
-
-
-def test_the_shares_add_up_to_one():
-    shares = (scoring.RELEVANCE_SHARE, scoring.RECENCY_SHARE, scoring.FREQUENCY_SHARE, scoring.CONFIDENCE_SHARE)
-    assert shares == (0.6, 0.2, 0.15, 0.05)
 
 
 @for_each(("relevance", "days", "accesses", "confidence", "expected"), [
@@ -50,9 +41,6 @@ def test_a_turn_is_as_new_as_when_it_was_said_and_a_note_without_a_date_is_not_n
     undated = candidate(2, confidence=0.0)
     assert scoring.composite(1.0, old_episode, NEVER, NOW) == pytest.approx(0.8)
     assert scoring.composite(1.0, undated, NEVER, NOW) == pytest.approx(0.6)
-
-
-# -- Ebbinghaus ------------------------------------------------------------------------------------------------------
 
 
 @for_each(("days", "use", "expected"), [
@@ -116,16 +104,6 @@ def test_composite_and_decay_keep_the_order_of_equals_in_all_else(one, other, da
     assert scoring.composite(less, memory, use, NOW) <= scoring.composite(more, memory, use, NOW) + 1e-12
     assert scoring.faded(less, memory, use, NOW) <= scoring.faded(more, memory, use, NOW) + 1e-12
     assert 0 <= scoring.composite(more, memory, use, NOW) <= 1 + 1e-9
-
-
-# -- types -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_intent_raises_its_types_and_lowers_none():
-    assert INTENTS[Intent.WHO].type_boosts["person"] > 1
-    assert INTENTS[Intent.WHEN].type_boosts["event"] > 1
-    assert INTENTS[Intent.PREFERENCE].type_boosts["preference"] > 1
-    assert all(boost > 1 for profile in INTENTS.values() for boost in profile.type_boosts.values())
 
 
 # -- when it held ----------------------------------------------------------------------------------------------------

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from loopback import LoopbackServer
+from embedding_service import EmbeddingService
 from vaults import Vault, dump, refused
 
 from quaid import Memory
 from quaid.errors import GitError, RevisionError
-from quaid.history.revisions import parse_moment
 from quaid.index import contents as index_contents
 from quaid.index import documents, vectors
-from quaid.index.sqlite import database, reuse
+from quaid.index.sqlite import database
 from quaid.place import state_folder
 from quaid.sync.as_of import MAX_PAST_INDEXES, PastIndexes
 
@@ -63,9 +58,6 @@ def recall_then(vault: Vault, wanted: str, query: str) -> list[str]:
         return [hit.text for hit in memory.recall(query, 5, as_of=wanted).hits]
 
 
-# -- equal to a checkout ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_past_index_is_the_one_a_checkout_would_have(vault, tmp_path, seed):
     chance = random.Random(seed)
@@ -75,8 +67,7 @@ def test_a_past_index_is_the_one_a_checkout_would_have(vault, tmp_path, seed):
             change_something(vault, chance, name, step)
         vault.save(f"step {step}")
         if chance.random() < 0.5:
-            with vault.memory() as memory:
-                memory.sync()
+            vault.sync()
     vault.write("facts/of-no-commit.md", "Nobody committed this yet.\n")
     for back in range(6):
         expected = contents_of_checkout(vault, f"HEAD~{back}", tmp_path / f"checkout-{back}")
@@ -123,19 +114,6 @@ def test_whatever_is_odd_about_a_file_is_judged_as_in_a_folder(vault, tmp_path):
     assert {path.split(".")[0] for path in then[2]} == {"Maya (conflicted copy 2026-01-01)", "linked", "caf\\xe9"}
 
 
-def test_how_much_of_a_note_is_searched_is_what_the_settings_say_now(vault, tmp_path, monkeypatch):
-    vault.write("long.md", "# Long\n\n" + "word " * 40_000)
-    vault.save()
-    with vault.memory() as memory:
-        memory.sync()
-    before = open_past(vault, "HEAD").path
-    monkeypatch.setattr("quaid.sync.as_of.MAX_NOTE_BYTES", 100_000)
-    monkeypatch.setattr("quaid.sync.indexer.MAX_NOTE_BYTES", 100_000)
-    after = open_past(vault, "HEAD").path
-    assert after != before
-    assert contents(after) == contents_of_checkout(vault, "HEAD", tmp_path / "checkout")
-
-
 def test_a_vault_in_a_subfolder_is_looked_at_alone(calm, tmp_path):
     outer = Vault(tmp_path / "outer")
     outer.write("README.md", "Not of the vault.\n")
@@ -166,9 +144,6 @@ def test_a_note_that_is_kept_through_a_filter_is_named_and_not_read(vault):
     assert any("the other code" in line for line in then[0])
     assert not any("BOILER" in line.upper() for line in then[0])
     assert "filter" in then[2]["secret/one.md"]
-
-
-# -- whatever the present index is ------------------------------------------------------------------------------------
 
 
 @pytest.mark.matrix
@@ -210,16 +185,6 @@ def damage(index: Path, state: str) -> None:
         connection.close()
 
 
-def test_the_present_index_cannot_be_written_while_rows_are_carried_over(vault, tmp_path):
-    with vault.memory() as memory:
-        memory.sync()
-    with (
-        reuse.open_new(tmp_path / "new.db", state_folder(vault.root) / "index.db") as index,
-        pytest.raises(database.DatabaseError, match="readonly"),
-    ):
-        index.execute("DELETE FROM present.documents")
-
-
 def test_recall_answers_as_it_was_known_then(vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee.")
     vault.save()
@@ -244,9 +209,6 @@ def test_looking_back_leaves_record_and_present_index_alone(vault):
             dump(memory.index()),
         )
     assert vault.git("check-ignore", ".quaid/as-of/x.db") == ".quaid/as-of/x.db"
-
-
-# -- which commit is meant --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -302,12 +264,6 @@ def test_a_day_or_a_revision_is_one_commit(dated, wanted, expected):
     assert open_past(vault, wanted).commit == made[expected]
 
 
-def test_a_past_says_when_it_was(dated):
-    vault, made = dated
-    assert open_past(vault, made["night"][:9]).when == "2031-03-02T23:59:30Z"
-    assert open_past(vault, "HEAD@{0}").commit == made["merge"]
-
-
 @pytest.mark.matrix
 @pytest.mark.parametrize(("wanted", "reason"), [
     ("2001-01-01", "the history begins later"), ("0001-01-01", "the history begins later"),
@@ -352,58 +308,6 @@ def test_notes_from_before_the_folder_was_adopted_were_known_then(calm, tmp_path
     assert recall_then(vault, first, "boiler") == ["The boiler is from 1998."]
 
 
-def test_a_moment_ends_with_what_it_names():
-    assert parse_moment("2026-03-01").isoformat() == "2026-03-01T23:59:59.999999+00:00"
-    assert parse_moment("2026-03-01 10:00").isoformat() == "2026-03-01T10:00:59.999999+00:00"
-    assert parse_moment("2026-03-01T10:00:07+0130").isoformat() == "2026-03-01T08:30:07.999999+00:00"
-    assert [parse_moment(text) for text in ("20260301", "2026-03", "v2026-03-01", "HEAD")] == [None] * 4
-    refused(lambda: parse_moment("2026-13-01"), RevisionError)
-
-
-# -- vectors ----------------------------------------------------------------------------------------------------------
-
-
-class Service:
-    """An embedding service on a free port. `down` refuses; `texts` is all that it was asked."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.down = False
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-                body = {"embeddings": [[float(len(text)), 1.0, 2.0, 3.0] for text in asked]}
-                if not service.down:
-                    service.texts += asked
-                content = json.dumps(body).encode()
-                self.send_response(503 if service.down else 200)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = LoopbackServer(Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
-@pytest.fixture
-def service(vault, tmp_path, monkeypatch):
-    running = Service()
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "ollama")
-    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "m")
-    monkeypatch.setenv("QUAID_EMBEDDING_DIMENSIONS", "4")
-    monkeypatch.setenv("QUAID_EMBEDDING_URL", f"http://127.0.0.1:{running.server.server_port}")
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.001)
-    yield running
-    running.server.shutdown()
-    running.server.server_close()
-
-
 def list_vectors(index) -> dict[str, bytes]:
     """Text -> vector of every chunk that has one."""
     index.vectors.prepare()
@@ -425,9 +329,9 @@ def test_vectors_come_from_the_present_and_from_the_cache_and_nothing_is_embedde
     vault.save()
     with vault.memory() as memory:
         memory.sync()
-        asked = len(service.texts)
+        asked = len(service.requests)
         past = past_indexes(memory).open("HEAD~1")
-    assert (past.degraded, len(service.texts)) == ((), asked)
+    assert (past.degraded, len(service.requests)) == ((), asked)
     with closing(database.connect_reader(past.path)) as index:
         assert list_vectors(index) == then
         assert vectors.count_pending(index) == 0
@@ -442,32 +346,29 @@ def test_what_is_in_no_cache_is_pending_by_name_and_the_next_call_goes_on(vault,
     vault.save()
     with vault.memory() as memory:
         memory.sync()
-        service.down = True
+        service.stop()
         pasts = past_indexes(memory)
         waiting = pasts.open("HEAD~1")
         assert [sentence.split(":")[0] for sentence in waiting.degraded] == ["pending"]
         assert "1 chunk" in waiting.degraded[0]
         assert pasts.open("HEAD~1").degraded == waiting.degraded
-        service.down = False
+        again = EmbeddingService(service.port)
         whole = pasts.open("HEAD~1")
+        again.stop()
         assert (whole.path, whole.degraded) == (waiting.path, ())
-    assert "Maya keeps a violin." in service.texts
 
 
 def test_another_model_has_a_past_of_its_own(vault, service, monkeypatch):
     vault.write_fact("one", "Maya keeps a violin.")
     vault.save()
     first = open_past(vault, "HEAD")
-    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "another")
+    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "two")
     second = open_past(vault, "HEAD")
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
     third = open_past(vault, "HEAD")
     assert len({first.path, second.path, third.path}) == 3
     assert contents(first.path)[:2] == contents(second.path)[:2] == contents(third.path)[:2]
     assert third.degraded == ()
-
-
-# -- kept, and never half ---------------------------------------------------------------------------------------------
 
 
 def test_a_past_is_made_once(vault):
@@ -561,21 +462,3 @@ def test_a_folder_that_cannot_be_written_is_named(vault):
         assert str(state_folder(vault.root)) in str(refused(lambda: open_past(vault, "HEAD")))
     finally:
         state_folder(vault.root).chmod(0o700)
-
-
-@pytest.mark.slow
-def test_a_past_of_many_notes_is_quicker_than_reading_them(vault):
-    for number in range(1500):
-        vault.write_fact(f"fact-{number}", f"[[Maya]] keeps {WORDS[number % 10]} number {number} in [[Lisbon]].")
-    vault.save()
-    (vault.root / "facts" / "fact-7.md").unlink()
-    vault.save()
-    with vault.memory() as memory:
-        memory.sync()
-        parsed = time.thread_time()
-        memory.indexer.rebuild_in_memory().close()
-        parsed = time.thread_time() - parsed
-        copied = time.thread_time()
-        past_indexes(memory).open("HEAD~1")
-        copied = time.thread_time() - copied
-    assert copied < parsed

@@ -116,45 +116,12 @@ def test_what_is_no_doc_is_passed_over(docs, tmp_path):
     docs.assert_sound()
 
 
-def test_a_source_that_vanished_takes_its_docs_along_and_brings_them_back(docs):
-    docs.write("boat.md", GUIDE)
-    docs.sync()
-    docs.folder.rename(docs.folder.with_name("away"))
-    assert docs.sync().removed == ("boat:boat.md",)
-    docs.folder.with_name("away").rename(docs.folder)
-    assert docs.sync().added == ("boat:boat.md",)
-
-
-def test_a_long_doc_is_searched_up_to_its_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr("quaid.docs.search.MAX_NOTE_BYTES", 1_000)
-    docs = Docs(tmp_path)
-    docs.write("long.md", "# Long\n\n" + "word\n" * 1_000_000)
-    docs.sync()
-    assert docs.rows("SELECT max(last_line) < 2000 FROM passages") == [(True,)]
-
-
 def test_secrets_are_not_in_the_file_and_their_kinds_are_told(docs):
     docs.write("TOOLS.md", f"# Tools\n\nThe token is {TOKEN} for the yard.\n")
     assert [*docs.sync().redacted] == ["boat:TOOLS.md"]
     stored = b"".join(path.read_bytes() for path in docs.index.path.parent.glob("docs.db*"))
     assert TOKEN.encode() not in stored
     assert "secrets" in docs.rows("SELECT problems FROM documents")[0][0]
-
-
-def test_what_is_odd_about_a_doc_is_told(docs):
-    docs.write("latin.md", "# Größe\n".encode("cp1252"))
-    docs.write("picture.md", b"\x89PNG\r\n\0\0\xff" + bytes(range(1, 256)) * 9)
-    docs.write("TOOLS.md", f"The token is {TOKEN}.\n")
-    assert docs.sync().problems == {
-        "boat:latin.md": ("it is not UTF-8; read as Windows-1252",),
-        "boat:picture.md": ("it is not text",),
-    }
-    assert docs.rows("SELECT count(*) FROM passages JOIN documents USING (doc_id) WHERE path LIKE '%picture%'") == [
-        (0,)
-    ]
-
-
-# -- trouble -----------------------------------------------------------------------------------------------------------
 
 
 def test_killed_at_any_doc_and_run_again_it_is_the_same(docs):
@@ -179,9 +146,6 @@ def test_killed_at_any_doc_and_run_again_it_is_the_same(docs):
     docs.assert_sound()
 
 
-# -- vectors -----------------------------------------------------------------------------------------------------------
-
-
 def test_vectors_come_in_batches_within_a_budget_and_from_the_cache(tmp_path, service):
     docs = Docs(tmp_path, embedding(service))
     for number in range(300):
@@ -199,16 +163,6 @@ def test_vectors_come_in_batches_within_a_budget_and_from_the_cache(tmp_path, se
     docs.assert_sound()
 
 
-def test_a_service_that_is_out_of_order_leaves_words(tmp_path, service):
-    docs = Docs(tmp_path, embedding(service))
-    docs.write("boat.md", GUIDE)
-    service.allowed = 0
-    report = docs.sync()
-    assert report.pending
-    assert report.degraded
-    assert docs.ask("keel of oak").hits
-
-
 def test_the_janitor_keeps_the_vectors_of_docs(tmp_path, service, monkeypatch):
     monkeypatch.setattr("quaid.janitor.cleanup.MIN_SPARE", 0)
     docs = Docs(tmp_path, embedding(service))
@@ -221,8 +175,6 @@ def test_the_janitor_keeps_the_vectors_of_docs(tmp_path, service, monkeypatch):
     docs.sync()
     assert len(service.requests) == asked
 
-
-# -- whatever happens --------------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a.md", "b.md", "docs/c.md", "docs/d.rst"])
 TEXTS = st.sampled_from(

