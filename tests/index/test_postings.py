@@ -57,15 +57,6 @@ def test_kept_words_stay_within_what_is_allowed(index):
     assert warmed().search(index, words, 9, allowed) == expected
 
 
-def test_one_question_of_a_process_asks_fts5_in_all_its_scopes(index):
-    postings, words = Postings(), ("oat", "milk")
-    postings.search(index, words, 5)
-    postings.search(index, words, 5, frozenset({1, 2}))
-    assert not postings.has(index, words)
-    postings.search(index, ("oat",), 5)
-    assert postings.has(index, ("oat",))
-
-
 def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # type: ignore[no-untyped-def]
     writer, _ = database.connect_writer(tmp_path / "index.db")
     add(writer, "one", "a blue bicycle")

@@ -33,14 +33,6 @@ def test_a_git_lock_of_another_program_stops_a_write_with_75(hasty: Vault) -> No
     hasty.assert_sound()
 
 
-def test_a_rebase_that_does_not_end_stops_a_write_and_names_the_way_out(hasty: Vault) -> None:
-    before = hasty.notes()
-    (hasty.root / ".git" / "rebase-merge").mkdir()
-    with hasty.memory() as memory:
-        assert "git rebase --continue" in str(refused(lambda: memory.remember("Maya bought a lawnmower"), LockedError))
-    assert hasty.notes() == before
-
-
 def refuse(vault: Vault, words: str = "no secrets please") -> Path:
     hook = vault.write(".git/hooks/pre-commit", f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
     hook.chmod(0o755)
@@ -73,40 +65,6 @@ def test_what_a_hook_refuses_stays_and_is_committed_by_the_next_write(filled: Va
     assert on_disk.items() <= filled.notes().items()
     assert filled.status() == ""
     filled.assert_sound()
-
-
-def test_a_refused_write_is_not_the_owners_work_and_their_work_is_not_its(filled: Vault) -> None:
-    hook = refuse(filled)
-    filled.write("Staged.md", "staged\n")
-    filled.git("add", "Staged.md")
-    filled.write("Mine.md", "untracked\n")
-    with filled.memory() as memory:
-        made = memory.remember("Maya bought a lawnmower yesterday")
-        note = filled.root / made.path
-        note.write_text(note.read_text() + "\nIt is red, says its owner.\n")
-        assert status_of(memory).repository.uncommitted == ("Mine.md", "Staged.md")
-        hook.unlink()
-        memory.remember("Tom sold the dinghy yesterday")
-    first = filled.git("log", "--format=%H", "--grep=lawnmower")
-    assert filled.git("show", "--format=", "--name-only", first) == made.path
-    assert "red" not in filled.git("show", f"{first}:{made.path}")
-    assert filled.status().splitlines() == ["A  Staged.md", f" M {made.path}", "?? Mine.md"]
-    filled.assert_sound()
-
-
-def test_what_the_owner_has_deleted_or_committed_meanwhile_waits_no_more(filled: Vault) -> None:
-    hook = refuse(filled)
-    with filled.memory() as memory:
-        gone, kept = (memory.remember(text).path for text in ("Maya bought a lawnmower", "Tom sold the dinghy"))
-        (filled.root / gone).unlink()
-        filled.git("add", kept)
-        filled.git("commit", "-q", "--no-verify", "-m", "mine")
-        assert len(list_uncommitted(filled.root)) == 2
-        hook.unlink()
-        memory.remember("Anna plays the oboe")
-    assert list_uncommitted(filled.root) == []
-    assert not (filled.root / gone).exists()
-    assert filled.git("log", "--format=%s", "-2").splitlines() == ["remember: Anna plays the oboe", "mine"]
 
 
 def test_status_and_doctor_say_in_red_what_git_refuses_and_since_when(filled: Vault) -> None:

@@ -23,10 +23,4 @@ def test_status_and_doctor_name_a_core_note_that_does_not_fit_and_by_how_much(va
         memory.configure("hooks.context_tokens", wanted)
     with vault.memory() as memory:
         assert not list(check_core_notes(memory))
-
-
-def test_core_notes_that_fit_are_not_mentioned(vault: Vault) -> None:
-    vault.write("MEMORY.md", "# Memory\n\n- Maya takes oat milk.\n")
-    with vault.memory() as memory:
-        assert not list(check_core_notes(memory))
         assert not [item for item in status_of(memory).attention if "MEMORY.md" in item.what]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matrices import examples
 from mcp_host import call, talk
 from replay import Replay, facts_of, write_talk
-from vaults import assert_verified, copy_vault
+from vaults import assert_verified
 from web.conftest import let_in
 
 from quaid.capture.facts import clean_statement
@@ -106,16 +106,6 @@ class TestDoors:
         with vault.memory() as memory:
             import_from(memory, io.BytesIO(data), ImportOptions())
         assert stored(vault) == sorted(STATED)
-
-    @pytest.mark.slow
-    def test_export_and_import(self, vault, tmp_path):
-        remember_all(vault)
-        with vault.memory() as memory:
-            rows = "".join(f"{json.dumps(row)}\n" for row in memory.export())
-        other = copy_vault(tmp_path / "other")
-        with other.memory() as memory:
-            import_from(memory, io.BytesIO(rows.encode()), ImportOptions())
-        assert stored(other) == sorted(STATED)
 
 
 class TestReaders:

@@ -198,24 +198,6 @@ def test_marks_that_a_pull_committed_are_settled_by_a_commit(machines: Machines)
         assert "conflict" not in memory.recall("roses").degraded
 
 
-def test_nothing_that_one_machine_has_forgotten_returns(machines: Machines) -> None:
-    here, there = machines.here, machines.there
-    here.write("facts/2026/11/boats.md", fact("boats", "Maya owns boats."))
-    here.write("Own.md", "My own note.\n")
-    machines.part()
-    with there.memory() as memory:
-        memory.forget(note_id("boats"))
-    (there.root / "Own.md").unlink()
-    here.write("Own.md", "My own note, longer.\n")
-    here.write("facts/2026/11/boats.md", fact("boats", "Maya owns boats.", "confirmations: 1\n"))
-    machines.meet(check=False)
-    code, _, err = quaid("sync", "--vault", str(here.root))
-    assert code == 0
-    assert "facts/2026/11/boats.md stays forgotten" in err
-    assert not (here.root / "facts/2026/11/boats.md").exists()
-    assert [one.path for one in merges.list_unmerged(here.root)] == ["Own.md"]
-
-
 def test_two_notes_of_one_entity_become_one_and_links_lead_there(machines: Machines) -> None:
     here, there = machines.here, machines.there
     machines.part()

@@ -19,94 +19,51 @@ DATA = Path(os.environ.get("QUAID_DATA") or Path(__file__).parents[3] / "shared"
 
 QUESTIONS = {
     Intent.WHO: """
-        Who did Evan meet on his trip to Canada?
-        whose birthday did she celebrate
-        Which friend helped her move?
-        tell me about Maya's family
+        Who did Evan meet on his trip to Canada? | whose birthday did she celebrate |
+        Which friend helped her move? | tell me about Maya's family
         """,
     Intent.WHEN: """
-        When did we go to Rome?
-        When's my dentist appointment
-        how long ago did she move
-        For how long has Nate had his turtles?
-        What year did she graduate?
-        In which month did we meet?
-        What's the date of the wedding?
-        can you tell me when she moved
-        maya birthday
+        When did we go to Rome? | When's my dentist appointment | how long ago did she move |
+        For how long has Nate had his turtles? | What year did she graduate? | In which month did we meet? |
+        What's the date of the wedding? | can you tell me when she moved | maya birthday |
         When did Maya first visit her favourite restaurant?
         """,
     Intent.WHERE: """
-        Where does Maya live?
-        do you know where Maya lives
-        Which city does she live in?
-        Which US state was Sam travelling in during October 2023?
-        What is Maya's address?
+        Where does Maya live? | do you know where Maya lives | Which city does she live in? |
+        Which US state was Sam travelling in during October 2023? | What is Maya's address? |
         Where does Maya like to eat?
         """,
     Intent.PREFERENCE: """
-        what does Maya like to drink
-        What's my favourite tea?
-        which city does Maya like best
-        Which city is Maya's favorite?
-        who prefers oat milk
-        Does Deborah like cats?
-        What do Melanie's kids like?
-        What does Caroline love most about camping?
-        summarize what you know about my preferences
-        what music is she into
+        what does Maya like to drink | What's my favourite tea? | which city does Maya like best |
+        Which city is Maya's favorite? | who prefers oat milk | Does Deborah like cats? |
+        What do Melanie's kids like? | What does Caroline love most about camping? |
+        summarize what you know about my preferences | what music is she into
         """,
     Intent.RELATION: """
-        how are Maya and Sam related?
-        Who is Maya's sister?
-        who's the mother of Sam
-        What are the names of John's children?
-        how does Maya know Sam
-        maya's sister
-        my wife
+        how are Maya and Sam related? | Who is Maya's sister? | who's the mother of Sam |
+        What are the names of John's children? | how does Maya know Sam | maya's sister | my wife
         """,
     Intent.WHY: """
-        Why did Maya leave Acme?
-        what was the reason she left
-        What made her leave
-        how come she left
+        Why did Maya leave Acme? | what was the reason she left | What made her leave | how come she left |
         What inspired Caroline's painting?
         """,
     Intent.PROJECT: """
-        why did the build fail
-        where is the config file
-        when did we deploy the API?
-        What was the bug in the parser?
-        which function parses dates
-        how should I structure my repository layer
-        what does the stack trace say
-        does the CI pass
-        did the test suite pass
-        What did Maya decide about the database schema?
-        what's my k8s deploy story?
-        unit tests
+        why did the build fail | where is the config file | when did we deploy the API? |
+        What was the bug in the parser? | which function parses dates | how should I structure my repository layer |
+        what does the stack trace say | does the CI pass | did the test suite pass |
+        What did Maya decide about the database schema? | what's my k8s deploy story? | unit tests
         """,
     Intent.WHAT: """
-        What job does Maya do?
-        What project does Maya work on?
-        What database does Maya use at work?
-        What programming languages has James worked with?
-        What did John build for his daughter's test?
-        how many pets does James have
-        How old is Maya?
-        what is it like
-        what does the sky look like
-        What does Nate recommend to make a living room comfy like his?
-        What did Caroline do when she was sad?
+        What job does Maya do? | What project does Maya work on? | What database does Maya use at work? |
+        What programming languages has James worked with? | What did John build for his daughter's test? |
+        how many pets does James have | How old is Maya? | what is it like | what does the sky look like |
+        What does Nate recommend to make a living room comfy like his? | What did Caroline do when she was sad?
         """,
     Intent.GENERAL: """
-        Did she take the test with Sam?
-        How did the party go?
-        hello
-        ...
+        Did she take the test with Sam? | How did the party go? | hello | ...
         """,
 }
-CASES = [(intent, line.strip()) for intent, lines in QUESTIONS.items() for line in lines.strip().splitlines()]
+CASES = [(intent, question.strip()) for intent, asked in QUESTIONS.items() for question in asked.split("|")]
 
 
 @for_each(("intent", "question"), CASES)

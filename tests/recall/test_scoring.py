@@ -22,13 +22,10 @@ def ago(days: int) -> str:
 
 
 @for_each(("relevance", "days", "accesses", "confidence", "expected"), [
-    (1.0, 0, 10, 1.0, 1.0),
-    (1.0, 0, 0, 1.0, 0.6 + 0.2 + 0.05),
-    (1.0, 0, 5, 1.0, 0.6 + 0.2 + 0.075 + 0.05),
+    (1.0, 0, 10, 1.0, 1.0), (1.0, 0, 0, 1.0, 0.6 + 0.2 + 0.05), (1.0, 0, 5, 1.0, 0.6 + 0.2 + 0.075 + 0.05),
     (1.0, 0, 40, 1.0, 1.0),  # more than enough is no more
     (1.0, 90, 0, 0.0, 0.6 + 0.1),  # half as new after 90 days
-    (1.0, 180, 0, 0.0, 0.6 + 0.05),
-    (0.0, 0, 10, 1.0, 0.0),  # what is beside the point is no better for being new
+    (1.0, 180, 0, 0.0, 0.6 + 0.05), (0.0, 0, 10, 1.0, 0.0),  # what is beside the point is no better for being new
     (0.5, 0, 10, 1.0, 0.5),
 ])  # fmt: skip
 def test_relevance_recency_frequency_and_confidence_in_one(relevance, days, accesses, confidence, expected):
@@ -44,11 +41,9 @@ def test_a_turn_is_as_new_as_when_it_was_said_and_a_note_without_a_date_is_not_n
 
 
 @for_each(("days", "use", "expected"), [
-    (0, NEVER, 0.8),
-    (30, NEVER, 0.8),  # has not begun to fade
+    (0, NEVER, 0.8), (30, NEVER, 0.8),  # has not begun to fade
     (90, NEVER, 0.4),  # one half-life of 60 days after that
-    (150, NEVER, 0.2),
-    (30 + 150, Use(accesses=10), 0.4),  # 60 * (1 + 10 * .15)
+    (150, NEVER, 0.2), (30 + 150, Use(accesses=10), 0.4),  # 60 * (1 + 10 * .15)
     (30 + 120, Use(strength=1.0), 0.4),  # 60 * (1 + 1)
     (30 + 300, Use(accesses=10, strength=1.0), 0.4),
     (90, Use(strength=-5.0), 0.4),  # weakened is not quicker than never used
@@ -110,8 +105,7 @@ def test_composite_and_decay_keep_the_order_of_equals_in_all_else(one, other, da
 
 
 @for_each(("fact", "day", "ended", "expected"), [
-    ({}, "2020-01-01", None, True),
-    ({"valid_from": "2020-06-01"}, "2020-05-31", None, False),
+    ({}, "2020-01-01", None, True), ({"valid_from": "2020-06-01"}, "2020-05-31", None, False),
     ({"valid_from": "2020-06-01T10:00:00Z"}, "2020-06-01", None, True),
     ({"valid_until": "2020-06-30"}, "2020-06-30", None, True),  # to the end of its last day
     ({"valid_until": "2020-06-30"}, "2020-07-01", None, False),
@@ -137,9 +131,7 @@ def test_days_since(moment, expected):
 
 
 @pytest.mark.parametrize(("fact", "expected"), [
-    ({}, False),
-    ({"valid_until": "2020-05-31"}, True),
-    ({"valid_until": "2020-06-01"}, False),
+    ({}, False), ({"valid_until": "2020-05-31"}, True), ({"valid_until": "2020-06-01"}, False),
     ({"valid_until": "2020-05-31", "durability": "contextual"}, True),
     ({"valid_until": "2020-05-31", "durability": "immutable"}, False),  # it happened until then, and stays so
     ({"valid_until": "2020-05-31", "durability": "contextual", "type": "event"}, False),

@@ -242,21 +242,11 @@ def dated(vault):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(("wanted", "expected"), [
-    ("2031-03-01", "first"),
-    ("2031-03-02", "night"),
+    ("2031-03-01", "first"), ("2031-03-02", "night"),
     ("2031-03-03", "night"),  # the side branch was not known to main before its merge
-    ("2031-03-04", "merge"),
-    ("2099-12-31", "merge"),
-    ("2031-03-02T12:00", "noon"),
-    ("2031-03-02 11:59", "first"),
-    ("2031-03-02T12:00:00Z", "noon"),
-    ("2031-03-02T13:00+02:00", "first"),
-    ("2031-03-02T23:59:29Z", "noon"),
-    ("2031-03-02T23:59Z", "night"),
-    ("HEAD", "merge"),
-    ("HEAD~1", "night"),
-    ("HEAD^2", "side"),
-    ("v1", "noon"),
+    ("2031-03-04", "merge"), ("2099-12-31", "merge"), ("2031-03-02T12:00", "noon"), ("2031-03-02 11:59", "first"),
+    ("2031-03-02T12:00:00Z", "noon"), ("2031-03-02T13:00+02:00", "first"), ("2031-03-02T23:59:29Z", "noon"),
+    ("2031-03-02T23:59Z", "night"), ("HEAD", "merge"), ("HEAD~1", "night"), ("HEAD^2", "side"), ("v1", "noon"),
     ("main~2", "noon"),
 ])  # fmt: skip
 def test_a_day_or_a_revision_is_one_commit(dated, wanted, expected):

@@ -52,39 +52,27 @@ def test_each_file_is_new_gone_suspect_or_as_it_was() -> None:
 S = 1_000_000_000
 
 
-@for_each(
-    ("modified", "changed", "is_suspect"),
-    [
-        (-10 * S + 1, -10 * S + 1, False),
-        (-20_000_001, -10 * S + 1, False),  # longer ago than a tick
-        (-20_000_000, -10 * S + 1, True),
-        (-10 * S + 1, -20_000_000, True),
-        (-1, -10 * S + 1, True),
-        (-3 * S, -10 * S + 1, False),  # whole seconds: a coarse clock, whose tick is two of them
-        (-2 * S, -10 * S + 1, True),
-        (-2 * S + 1, -10 * S + 1, False),
-        (1, -10 * S + 1, False),  # set by hand to a time to come
-        (1, -1, True),
-        (0, -10 * S + 1, True),
-    ],
-)
+@for_each(("modified", "changed", "is_suspect"), [
+    (-10 * S + 1, -10 * S + 1, False), (-20_000_001, -10 * S + 1, False),  # longer ago than a tick
+    (-20_000_000, -10 * S + 1, True), (-10 * S + 1, -20_000_000, True), (-1, -10 * S + 1, True),
+    (-3 * S, -10 * S + 1, False),  # whole seconds: a coarse clock, whose tick is two of them
+    (-2 * S, -10 * S + 1, True), (-2 * S + 1, -10 * S + 1, False),
+    (1, -10 * S + 1, False),  # set by hand to a time to come
+    (1, -1, True), (0, -10 * S + 1, True),
+])  # fmt: skip
 def test_a_file_that_may_have_been_written_after_it_was_read_is_read_again(modified, changed, is_suspect) -> None:
     stat = FileStat(1, READ_NS + modified, READ_NS + changed, 7)
     _, suspects, _ = diff.compare({"a.md": stat}, [("a.md", KnownFile(*stat, READ_NS, "hash"))])
     assert list(suspects) == ["a.md"] * is_suspect
 
 
-@pytest.mark.parametrize(
-    ("added", "removed", "pairs"),
-    [
-        ({"b/x.md": "1", "b/y.md": "1"}, {"a/y.md": "1", "a/x.md": "1"}, {"a/x.md": "b/x.md", "a/y.md": "b/y.md"}),
-        ({"b/x.md": "2", "b/y.md": "1"}, {"a/x.md": "1"}, {"a/x.md": "b/y.md"}),  # what it says goes before its name
-        ({"b/x.md": "2", "b/z.md": "3"}, {"a/x.md": "1", "a/y.md": "4"}, {"a/x.md": "b/x.md"}),
-        ({"c/x.md": "2"}, {"a/x.md": "1", "b/x.md": "1"}, {"a/x.md": "c/x.md"}),  # the first of several
-        ({"x.md": "2"}, {"b/ax.md": "1"}, {}),
-        ({}, {"a/x.md": "1"}, {}),
-    ],
-)
+@pytest.mark.parametrize(("added", "removed", "pairs"), [
+    ({"b/x.md": "1", "b/y.md": "1"}, {"a/y.md": "1", "a/x.md": "1"}, {"a/x.md": "b/x.md", "a/y.md": "b/y.md"}),
+    ({"b/x.md": "2", "b/y.md": "1"}, {"a/x.md": "1"}, {"a/x.md": "b/y.md"}),  # what it says goes before its name
+    ({"b/x.md": "2", "b/z.md": "3"}, {"a/x.md": "1", "a/y.md": "4"}, {"a/x.md": "b/x.md"}),
+    ({"c/x.md": "2"}, {"a/x.md": "1", "b/x.md": "1"}, {"a/x.md": "c/x.md"}),  # the first of several
+    ({"x.md": "2"}, {"b/ax.md": "1"}, {}), ({}, {"a/x.md": "1"}, {}),
+])  # fmt: skip
 def test_a_file_moved_to_where_the_same_is_said_or_else_to_its_name(added, removed, pairs) -> None:
     assert diff.pair_renames(added, removed) == pairs
 

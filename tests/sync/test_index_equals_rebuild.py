@@ -15,7 +15,6 @@ from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuil
 
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.index import contents
 from quaid.index.sqlite.connection import SqliteIndex
 from quaid.place import state_folder
 from quaid.sync.derived_index import SyncOptions
@@ -262,27 +261,6 @@ def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path, seed
                 error.add_note(f"seed {seed}, after {told}")
                 raise
     vault.run("fsck", "--strict", "--no-dangling")
-
-
-def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(vault):
-    """Version 1 had no words of whole episodes and no vocabulary."""
-    vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
-    vault.write("notes/two.md", "Here is w00002x.\n")
-    with vault.memory() as memory:
-        memory.sync()
-        sound = dump(memory.index())
-        assert any(line.startswith("episode_words w00001x") for line in sound)
-    path = state_folder(vault.root) / "index.db"
-    with closing(SqliteIndex(str(path))) as old:
-        old.vectors.prepare()
-        for table in ("vocabulary", "episode_words"):
-            old.execute(f"DROP TABLE {table}")
-        old.execute("PRAGMA user_version = 1")
-    with vault.memory() as memory:
-        assert paths(memory, "w00001x") == {"episodes/2026/11/one.md"}
-        assert memory.index().schema_version() == contents.SCHEMA_VERSION
-        assert dump(memory.index()) == sound
-        assert_verified(memory)
 
 
 def test_words_that_are_missing_or_left_over_are_seen(vault):
