@@ -74,17 +74,13 @@ RICH = (
 )
 
 
+STEPS = st.lists(st.tuples(
+    st.sampled_from("abcd"), st.sampled_from([RICH, EPISODE, "# H\n\ntext\n\n# I\n\nmore", "", None]), st.booleans()
+), max_size=12)  # fmt: skip
+
+
 @settings(max_examples=examples(40), deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from("abcd"),
-            st.sampled_from([RICH, EPISODE, "# H\n\ntext\n\n# I\n\nmore", "", None]),
-            st.booleans(),
-        ),
-        max_size=12,
-    )
-)
+@given(STEPS)
 def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
     kept = database.make_in_memory()
     there = {}

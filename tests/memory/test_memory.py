@@ -61,12 +61,8 @@ def test_a_fact_is_a_file_a_commit_and_an_answer(vault, memory):
     assert made.commit == vault.head()
     hit = memory.recall("breakfast").hits[0]
     assert (hit.id, hit.kind, hit.text, hit.path, hit.status) == (
-        made.id,
-        "fact",
-        "Maya prefers oat milk",
-        made.path,
-        "active",
-    )
+        made.id, "fact", "Maya prefers oat milk", made.path, "active",
+    )  # fmt: skip
     assert memory.get(made.id).text == memory.get(made.path).text == memory.get(made.id[-8:]).text == hit.text
 
 

@@ -25,13 +25,9 @@ def follow(vault: Vault, message: str) -> None:
     as_owner = {"GIT_AUTHOR_NAME": "Maya", "GIT_AUTHOR_EMAIL": "m@example.org"}
     names = as_owner | {key.replace("AUTHOR", "COMMITTER"): value for key, value in as_owner.items()}
     done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=vault.root,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["sh", "-c", command], cwd=vault.root, capture_output=True, text=True, check=False,
         env={"PATH": "/usr/bin:/bin", **names},
-    )
+    )  # fmt: skip
     assert done.returncode == 0, (command, done.stderr)
 
 

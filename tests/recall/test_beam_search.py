@@ -68,16 +68,12 @@ def test_only_the_most_promising_are_walked_on_from():
     assert sum(len(path) == 2 for path in walk(notes, "Ann", width=64)[1].values()) == 7
 
 
-def test_a_relation_that_the_question_means_is_the_better_way():
+def test_a_relation_that_the_question_means_is_the_better_way_and_both_ends_named_are_certain():
     notes = said("Ann knows Ben", "Ann works_at Acme", "Ann has_pet Rex")
     for question, best in (("What job has Ann?", "f1"), ("Has Ann a dog?", "f2"), ("Whom did Ann meet?", "f0")):
         scores = walk(notes, question)[0]
         assert max(scores, key=scores.__getitem__) == best, question
-
-
-def test_a_name_at_the_other_end_is_better_still_and_both_ends_named_are_certain():
-    notes = said("Ann knows Ben", "Ann knows Cy", "Dee knows Ann")
-    assert walk(notes, "Do Ann and Cy know each other?")[0]["f1"] == 1.0
+    assert walk(notes, "Do Ann and Ben know each other?")[0]["f0"] == 1.0
 
 
 def test_an_entity_with_many_edges_says_less_by_each():

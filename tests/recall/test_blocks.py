@@ -43,14 +43,9 @@ def test_a_conversation_is_a_block_in_the_order_of_its_turns_with_gaps_and_match
         turn(2, "we went to the fair", beside=(beside(3, "how was it?"),)),
     ]
     assert pack(hits, PLENTY).text.split("\n") == [
-        LEGEND,
-        "## Thu 2023-05-25",
-        "* Maya: we went to the fair",
-        "- Jon: how was it?",
-        "…",
-        "- Jon: and then?",
+        LEGEND, "## Thu 2023-05-25", "* Maya: we went to the fair", "- Jon: how was it?", "…", "- Jon: and then?",
         "* Maya: Kit won a prize",
-    ]
+    ]  # fmt: skip
 
 
 def test_the_day_is_said_once_where_it_is_one():
@@ -143,12 +138,9 @@ def test_a_fact_stands_beside_its_turn_and_is_not_said_twice():
     same = fact("Maya adopted Biscuit from the shelter", id="01kagy", beside=(cited,), created=DAY)
     found = pack([more, same, turn(9, "walks")], PLENTY)
     assert found.text.split("\n")[1:] == [
-        "## Thu 2023-05-25",
-        "- Maya: I adopted Biscuit from the shelter",
-        "* fact: Maya's dog Biscuit was born in Porto",
-        "…",
-        "* Maya: walks",
-    ]
+        "## Thu 2023-05-25", "- Maya: I adopted Biscuit from the shelter",
+        "* fact: Maya's dog Biscuit was born in Porto", "…", "* Maya: walks",
+    ]  # fmt: skip
     assert [hit.id for hit in found.hits] == ["01kagx", "01kagy", "a#t9"]
 
 
@@ -185,11 +177,8 @@ def test_a_note_is_a_block_with_its_heading():
                heading="Trip > Plans", ordinal=1,
                beside=(Neighbour("own/Trip.md", 0, "in June", heading="Trip"),))  # fmt: skip
     assert pack([note], PLENTY).text.split("\n")[1:] == [
-        "## Trip (note, Fri 2026-11-20)",
-        "- in June",
-        "* Plans: hike around",
-        "  * the fjord",
-    ]
+        "## Trip (note, Fri 2026-11-20)", "- in June", "* Plans: hike around", "  * the fjord",
+    ]  # fmt: skip
 
 
 def test_no_heading_and_no_speaker_looks_like_a_role():

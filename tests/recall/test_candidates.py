@@ -150,12 +150,9 @@ def test_a_phrase_is_found_in_whatever_form_it_is_written(text, asked):
 @given(st.dictionaries(st.integers(1, 8), st.floats(0, 1)), st.dictionaries(st.integers(1, 8), st.floats(0, 1)))
 def test_relevance_is_no_less_than_none_and_little_more_than_all(words, likeness):
     made = pool(
-        *(turn(n, n) for n in range(1, 6)),
-        *(candidate(n) for n in (6, 7, 8)),
-        words=words,
-        likeness=likeness,
+        *(turn(n, n) for n in range(1, 6)), *(candidate(n) for n in (6, 7, 8)), words=words, likeness=likeness,
         cites={6: [2], 7: [2, 4]},
-    )
+    )  # fmt: skip
     assert all(0 <= score <= 1.5 for score in scores(made).values())
 
 

@@ -48,11 +48,9 @@ def parsed(text, name="q.md"):
 def test_a_page_of_questions_is_read_as_an_owner_writes_it():
     assert parsed(PAGE.replace("- → no\n", "")) == [
         ("What milk does Maya take?", ("maya-prefers-oat-milk-7k3qd", "20-1402-2f1c9a#^t3"), "Coffee"),
-        ("Where does Jon live?", ("01abcd", "Acme", "Inc"), "Coffee"),
-        ("What else?", (), "Coffee"),
-        ("Which way: A -> B?", ("maya", "jon"), "Coffee"),
-        ("Who bakes?", (), "Bread"),
-    ]
+        ("Where does Jon live?", ("01abcd", "Acme", "Inc"), "Coffee"), ("What else?", (), "Coffee"),
+        ("Which way: A -> B?", ("maya", "jon"), "Coffee"), ("Who bakes?", (), "Bread"),
+    ]  # fmt: skip
     assert parse_questions(PAGE.replace("- → no\n", ""), "q.md")[-1].place == "q.md, line 20"
 
 

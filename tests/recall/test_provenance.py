@@ -70,10 +70,8 @@ def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault):
     assert [turn.cited.id for turn in found.turns] == ["01-1000-move#t3", f"{evening}#t1"]
     first, second = found.turns
     assert (first.cited.speaker, first.cited.said_at, first.cited.text) == (
-        "Maya",
-        "2026-03-01T10:00:00Z",
-        MORNING[2][2],
-    )
+        "Maya", "2026-03-01T10:00:00Z", MORNING[2][2],
+    )  # fmt: skip
     assert first.before is not None
     assert (first.before.speaker, first.before.text, first.after) == ("Assistant", "How is the dog?", None)
     assert (second.before, second.after and second.after.text) == (None, "Still?")
@@ -172,11 +170,8 @@ def test_the_janitor_and_its_model_are_named(vault):
     (step,) = why(vault).edits
     assert (step.by, step.changes) == ("Quaid Janitor", ("confidence 0.9 → 0.5",))
     assert [step.trailer(name) for name in ("Task", "Model", "Prompt", "Decision")] == [
-        "decay",
-        "m-1",
-        "decay@12ab",
-        None,
-    ]
+        "decay", "m-1", "decay@12ab", None,
+    ]  # fmt: skip
 
 
 def test_a_note_is_followed_by_its_id_past_renames(vault):

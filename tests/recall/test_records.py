@@ -57,12 +57,8 @@ class TestRecall:
         (entry,) = list_entries(local, 5)
         local.close()
         assert (entry.query, entry.door, entry.depth, entry.session, entry.limit) == (
-            "what?",
-            "python",
-            "quick",
-            "2f1c9a",
-            10,
-        )
+            "what?", "python", "quick", "2f1c9a", 10,
+        )  # fmt: skip
         assert (entry.hits, entry.took_ms, entry.stages) == ((("a", 1.0), ("b", 0.6)), 12.35, {"keyword": 1.0})
         assert (vault.notes(), vault.head(), vault.status()) == (before, head, "")
 

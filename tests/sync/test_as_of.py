@@ -204,10 +204,8 @@ def test_looking_back_leaves_record_and_present_index_alone(vault):
         before = vault.notes(), vault.git("status", "--porcelain", "--ignored=no", "-uall"), dump(memory.index())
         past_indexes(memory).open("HEAD~1")
         assert before == (
-            vault.notes(),
-            vault.git("status", "--porcelain", "--ignored=no", "-uall"),
-            dump(memory.index()),
-        )
+            vault.notes(), vault.git("status", "--porcelain", "--ignored=no", "-uall"), dump(memory.index()),
+        )  # fmt: skip
     assert vault.git("check-ignore", ".quaid/as-of/x.db") == ".quaid/as-of/x.db"
 
 
