@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -186,16 +185,3 @@ def test_what_stands_around_a_hit_is_in_scope_too():
     gate = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
     (hit,) = ask(index, "lantern", budget=200, exclude_session="now", compacted_at=gate).hits
     assert (hit.text, [each.text for each in hit.beside]) == ("the lantern", ["the kettle"])
-
-
-@pytest.mark.parametrize("more", [{"kinds": frozenset({"fact"})}, {"profile": everything()}])
-def test_a_first_question_reads_no_more_vectors_than_it_needs(more):
-    matrix = VectorMatrix()
-    index = make_index(dict([fact("a"), fact("b", "a lamp")]), EMBEDDER)
-    statements = []
-    index.exec_trace = lambda _cursor, sql, _bindings: statements.append(sql) or True
-    ask(index, "lantern lampp", EMBEDDER, matrix=matrix, **more)
-    reads_all = re.compile(r"SELECT validity, rowids, vectors FROM vectors_\d+_chunks ")
-    assert not any(map(reads_all.match, statements))
-    ask(index, "lamp lanternn", EMBEDDER, matrix=matrix, **more)
-    assert any(map(reads_all.match, statements))

@@ -54,17 +54,12 @@ def test_what_the_owner_tells_has_the_edges_that_it_states(vault: Vault) -> None
         told = [memory.remember("I moved to Ghent in May"), memory.remember("Maya works at Acme")]
         notes = [(vault.root / each.path).read_text() for each in told]
         asked_at_night = [memory.remember(text) for text in ("I used to live in Porto", "The kiln moved to Postgres")]
+        asked_at_night.append(memory.remember("I live in Porto", source="assistant"))
         silent = [(vault.root / each.path).read_text() for each in asked_at_night]
     assert "- [[Maya Chen]] moved_to [[Ghent]]\n" in notes[0]
     assert "valid_from: " in notes[0]
     assert "- [[Maya Chen]] works_at [[Acme]]\n" in notes[1]
     assert all("\n- " not in note for note in silent)
-
-
-def test_what_an_assistant_says_of_itself_is_nobodys(vault: Vault) -> None:
-    with vault.memory() as memory:
-        said = memory.remember("I live in Porto", source="assistant")
-    assert "lives_in" not in (vault.root / said.path).read_text()
 
 
 def test_facts_that_go_together_stay_as_they_were(vault: Vault) -> None:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.recall.cutoff import dynamic_k, tokens, trim
-
-
-@pytest.mark.parametrize(("count", "hits"), [
-    (0, 10), (1, 10), (500, 10), (1_000, 18), (5_000, 36), (10_000, 44), (20_000, 50), (100_000, 50),
-])  # fmt: skip
-def test_the_number_of_hits_grows_with_the_memory(count, hits):
-    assert dynamic_k(count) == hits
 
 
 @given(st.integers(1, 10**7))

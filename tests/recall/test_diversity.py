@@ -65,12 +65,6 @@ def test_a_long_turn_counts_once_however_many_chunks_it_has():
     assert {c.chunk_id: value for c, value in spreaded}[4] == pytest.approx(0.8)
 
 
-def test_facts_are_not_taken_apart():
-    ranked = [candidate(n, doc_id=1) for n in range(4)]
-    scores = {n: 1 - n / 100 for n in range(4)}
-    assert reorder(ranked, scores, 0.5) == [(c, scores[c.chunk_id]) for c in ranked]
-
-
 _sessions = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), max_size=90)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -221,8 +219,3 @@ def test_what_cannot_be_asked_is_said_in_one_sentence(asked, capsys, monkeypatch
 def test_a_page_that_is_no_text_is_refused(asked, capsys):
     asked[1].write_bytes(b"- caf\xe9\n")
     assert "is not UTF-8" in run(asked[0], capsys, asked[1])[2]
-
-
-def test_parsing_and_comparing_load_nothing_heavy():
-    code = "import sys, quaid.recall.evaluation; print(*[name for name in ('apsw', 'git', 'numpy', 'typer') if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index, paths, put, without
 
-from quaid.errors import EmbeddingError
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Edge
 from quaid.recall.cutoff import tokens
@@ -37,17 +36,6 @@ def test_a_hit_says_why(index):
     assert answer.doubt is None
 
 
-def test_a_model_that_fails_degrades_the_answer_and_no_more(index):
-    class Broken(ByWords):
-        def embed_query(self, text):
-            raise EmbeddingError("no answer")
-
-    embed(index, ByWords())
-    answer = ask(index, "oat milk", Broken())
-    assert answer.degraded == ("vectors",)
-    assert paths(answer)[0] == "facts/a.md"
-
-
 def test_search_is_words_alone(index):
     embed(index, ByWords())
     answer = ask(index, "milk", ByWords(), keyword_only=True)
@@ -66,12 +54,6 @@ def test_the_graph_finds_what_has_no_word_of_the_question(index):
     alone = ask(index, "Where is Maya employed?", profile=without("graph", cut_share=0.0))
     assert "entities/Acme.md" not in paths(alone)
     assert alone.trace["entities"] == []
-
-
-def test_a_name_is_searched_by_all_its_names(index):
-    put(index, "facts/m.md", "---\nid: 01x\n---\nMaya skis.\n")
-    assert {"maya", "chen"} <= set(ask(index, "What does Maya Chen do?").trace["words"])
-    assert "chen" in ask(index, "What does Maya do?").trace["words"]
 
 
 def test_rank_fusion_can_be_chosen(index):

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 import apsw
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from vaults import PATIENCE_S, Vault, read_only_state
 
 from quaid.local.database import open_local
@@ -88,10 +86,6 @@ class TestDifficulty:
         assert difficulty(hit("a", 1.0, "graph", "keyword")) == 0.0
         assert difficulty(hit("a", 1.0, "vector", EXPANDED)) == 0.5
         assert difficulty(hit("a", 1.0, "graph", EXPANDED)) == 0.75
-
-    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", EXPANDED])))
-    def test_it_lies_between_none_and_all(self, score, channels):
-        assert 0.0 <= difficulty(hit("a", score, *channels)) <= 1.0
 
     def test_what_only_fills_the_list_is_not_recalled(self):
         found = list_recalled(answer(hit("a", 0.8), hit("b", 0.41), hit("a", 0.5), hit("c", 0.39), hit("d", 0.0)))

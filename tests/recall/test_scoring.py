@@ -123,13 +123,6 @@ def test_whether_a_fact_held_on_a_day(fact, day, ended, expected):
     assert scoring.was_true(candidate(1, **fact), day, ended) is expected
 
 
-@pytest.mark.parametrize(("moment", "expected"), [
-    ("2026-11-20", 0.0), ("2026-11-10T23:59:00Z", 10.0), ("2027-01-01", 0.0), (None, None), ("", None), ("soon", None), ("2026", None),
-])  # fmt: skip
-def test_days_since(moment, expected):
-    assert scoring.days_since(moment, NOW) == expected
-
-
 @pytest.mark.parametrize(("fact", "expected"), [
     ({}, False), ({"valid_until": "2020-05-31"}, True), ({"valid_until": "2020-06-01"}, False),
     ({"valid_until": "2020-05-31", "durability": "contextual"}, True),
