@@ -83,7 +83,8 @@ def test_recall_is_never_below_search(half_embedded, share, newest):
 def test_an_answer_without_a_vector_is_not_cut_for_its_words_alone(half_embedded):
     connection = make_index({
         "own/a.md": "The lantern, the lantern and again the lantern on the porch.\n",
-        "own/b.md": "Of the many things that were moved to the boathouse last winter by Tom, one was also a lantern, which nobody has looked at since and which is to be repaired before the summer begins.\n",
+        "own/b.md": "Of the many things that were moved to the boathouse last winter by Tom, one was also a lantern, "
+        "which nobody has looked at since and which is to be repaired before the summer begins.\n",
     })  # fmt: skip
     embed_part(connection, 0, ByManyWords())
     assert [hit.path for hit in ask(connection, "lantern", ByManyWords()).hits] == ["own/a.md", "own/b.md"]
