@@ -39,9 +39,7 @@ class TestReading:
             read(text, syntax)
 
     @for_each(("text", "syntax"), [
-        ('\ufeff{"a": 1}', "json"),
-        ('{"a": 1} // b', "comments"),
-        ('{"a": 1, /* b */}', "jsonc"),
+        ('\ufeff{"a": 1}', "json"), ('{"a": 1} // b', "comments"), ('{"a": 1, /* b */}', "jsonc"),
     ])  # fmt: skip
     def test_what_a_host_can_read_is_read(self, text, syntax):
         assert read(text, syntax) == {"a": 1}

@@ -146,8 +146,7 @@ def test_many_projects_leave_room_for_the_rest(vault: Vault) -> None:
     assert lines[-1] == "and 3 more: quaid project list"
     notes = (("projects/p00/TOOLS.md", "\n".join(["Use this tool."] * 900)),)
     text = render_context(
-        SessionContext((("USER.md", "Maya.\n" * 900),), lines, (), 0, (("2026-11-20", "A fact."),), notes),
-        1_500,
+        SessionContext((("USER.md", "Maya.\n" * 900),), lines, (), 0, (("2026-11-20", "A fact."),), notes), 1_500
     )
     assert len(text) <= 1_500 * CHARACTERS_PER_TOKEN
     assert [line for line in text.splitlines() if line.startswith("## ")][2:] == [

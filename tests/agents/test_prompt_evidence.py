@@ -15,37 +15,31 @@ def hit(text, likeness=None, **more):
     return Hit(text, "fact", text, 0.9, "facts/a.md", channels=channels, **more)
 
 
-@for_each(
-    ("prompt", "text", "likeness"),
-    [
-        ("who's my boss again?", "Hanna's boss is Priya Raman.", None),
-        ("who's my boss again?", "Hanna's boss is Priya Raman.", 0.31),
-        ("what time is our standup?", "The stand-up of the team is at 9:15.", 0.65),
-        ("安娜的生日是哪天？", "安娜的生日是五月十二日。", None),
-        ("Когда день рождения Анны?", "День рождения Анны двенадцатого мая.", None),
-        ("Before I go on with the parser of the imports: what is my boss called? I put her into the list.",
-         "The boss is called Priya.", None),
-        ("add the new strings to the ARB files", "Larder is translated into Polish with ARB files.", None),
-        ("ok, now write the commit message please", "Hanna wants each commit message in the imperative.", None),
-        ("what do we run migrations with?", "The migrations of tollgate are run with goose.", None),
-    ],
-)  # fmt: skip
+@for_each(("prompt", "text", "likeness"), [
+    ("who's my boss again?", "Hanna's boss is Priya Raman.", None),
+    ("who's my boss again?", "Hanna's boss is Priya Raman.", 0.31),
+    ("what time is our standup?", "The stand-up of the team is at 9:15.", 0.65),
+    ("安娜的生日是哪天？", "安娜的生日是五月十二日。", None),
+    ("Когда день рождения Анны?", "День рождения Анны двенадцатого мая.", None),
+    ("Before I go on with the parser of the imports: what is my boss called? I put her into the list.",
+     "The boss is called Priya.", None),
+    ("add the new strings to the ARB files", "Larder is translated into Polish with ARB files.", None),
+    ("ok, now write the commit message please", "Hanna wants each commit message in the imperative.", None),
+    ("what do we run migrations with?", "The migrations of tollgate are run with goose.", None),
+])  # fmt: skip
 def test_what_the_prompt_asks_is_enough(prompt, text, likeness):
     assert AskedWords(prompt).weigh(hit(text, likeness)).is_enough
 
 
-@pytest.mark.parametrize(
-    ("prompt", "text", "likeness"),
-    [
-        ("make the header sticky", "tollgate answers 429 with a Retry-After header.", 0.17),
-        ("why is my regex greedy", "Hanna's bicycle was stolen.", 0.16),
-        ("please run the linter and fix all warnings", "Larder warns three days before.", None),
-        ("run the tests", "The load tests of tollgate run every night.", None),
-        ("can you write a Dockerfile for this", "Hanna writes the failing test first.", None),
-        ("write unit tests for the parser", "Hanna writes the failing test first.", 0.3),
-        ("sort the list, did we ever do that? no", "They ever dance.", None),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "text", "likeness"), [
+    ("make the header sticky", "tollgate answers 429 with a Retry-After header.", 0.17),
+    ("why is my regex greedy", "Hanna's bicycle was stolen.", 0.16),
+    ("please run the linter and fix all warnings", "Larder warns three days before.", None),
+    ("run the tests", "The load tests of tollgate run every night.", None),
+    ("can you write a Dockerfile for this", "Hanna writes the failing test first.", None),
+    ("write unit tests for the parser", "Hanna writes the failing test first.", 0.3),
+    ("sort the list, did we ever do that? no", "They ever dance.", None),
+])  # fmt: skip
 def test_a_word_that_is_there_by_chance_is_not(prompt, text, likeness):
     assert not AskedWords(prompt).weigh(hit(text, likeness)).is_enough
 
@@ -79,16 +73,13 @@ def test_what_is_new_says_more_than_what_was_given():
     assert without_weaker(hits, [], evidence) == hits
 
 
-@pytest.mark.parametrize(
-    "pasted",
-    [
-        "```python\ncoffee = milk()\n```",
-        'Traceback (most recent call last):\n  File "/app/coffee.py", line 2, in <module>\nValueError: no milk',
-        "TypeError: undefined is not coffee\n    at Milk (src/coffee.tsx:24:19)",
-        "error[E0502]: cannot borrow\n --> src/main.rs:6:5",
-        "https://coffee.example/milk",
-    ],
-)
+@pytest.mark.parametrize("pasted", [
+    "```python\ncoffee = milk()\n```",
+    'Traceback (most recent call last):\n  File "/app/coffee.py", line 2, in <module>\nValueError: no milk',
+    "TypeError: undefined is not coffee\n    at Milk (src/coffee.tsx:24:19)",
+    "error[E0502]: cannot borrow\n --> src/main.rs:6:5",
+    "https://coffee.example/milk",
+])  # fmt: skip
 def test_what_is_pasted_is_not_asked(pasted):
     asked = question_in(f"why does this happen to the kettle\n{pasted}\n")
     assert asked is not None

@@ -7,13 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quaid.agents.session_context import (
-    MAX_PREFERENCES,
-    PROJECTS,
-    SessionContext,
-    read_context,
-    render_context,
-)
+from quaid.agents.session_context import MAX_PREFERENCES, PROJECTS, SessionContext, read_context, render_context
 from quaid.cli.main import main
 from quaid.local import queue
 from quaid.place import state_folder

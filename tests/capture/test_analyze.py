@@ -78,11 +78,8 @@ def test_a_file_becomes_facts_and_a_source_note_in_one_commit(vault, service, le
     assert re.fullmatch(r"lease-bergstrasse-[0-9a-f]{5}\.md", note.name)
     fields = head(note)
     assert (fields["type"], fields["media"], fields["title"], fields["focus"]) == (
-        "source",
-        "text/markdown",
-        "Lease",
-        "deadlines",
-    )
+        "source", "text/markdown", "Lease", "deadlines",
+    )  # fmt: skip
     assert (fields["checksum"], fields["size"]) == (done.file.checksum, str(len(LEASE)))
     assert fields["facts"] == [f"[[{Path(one.path).stem}]]" for one in done.facts]
     assert (fields["model"], fields["prompt"]) == ("wise-20260101", done.prompt)
@@ -293,13 +290,10 @@ def test_a_place_that_does_not_exist_is_none(vault, service, lease, place):  # n
     assert head(vault.root / done.facts[0].path)["document"] == f"[[{source_note(vault).stem}]]"
 
 
-def test_a_memory_is_not_analyzed(vault, service):  # noqa: F811
+def test_a_memory_is_not_analyzed_and_no_file_without_a_model(vault, lease):  # noqa: F811
     with vault.memory() as memory:
         known = memory.remember(NOTICE)
     assert "memory already" in str(refused(lambda: analyze(vault, vault.root / known.path), BadInputError))
-
-
-def test_without_a_model_it_says_so(vault, lease):  # noqa: F811
     refused(lambda: analyze(vault, lease), ModelUnavailableError)
 
 

@@ -66,12 +66,6 @@ def written(names):
 # Notes that are made
 
 
-def test_a_name_gets_a_note_typed_by_the_relation():
-    names = Notes().names()
-    assert place(names, "Maya Chen", "works_at", "Acme") == ("Maya Chen", "Acme")
-    assert written(names) == {"entities/Acme.md": ("organization", []), "entities/Maya Chen.md": ("person", [])}
-
-
 def test_a_note_there_is_is_not_made_again_and_not_touched():
     names = Notes(Maya_Chen=("person", "May"), Oat_milk=("concept",)).names()
     assert place(names, "maya  CHEN", "prefers", "oat milk") == ("Maya Chen", "Oat milk")
@@ -103,59 +97,34 @@ def test_no_names(text):
     assert not is_name(text)
 
 
-def test_an_article_is_no_part_of_a_name():
-    names = Notes().names()
-    assert names.resolve("The Beatles", "organization") == "Beatles"
-    assert names.resolve("the Beatles", "organization") == "Beatles"
-    assert names.resolve("Beatles", "organization") == "Beatles"
-    assert list(written(names)) == ["entities/Beatles.md"]
+MAYA, MAYA_CHEN, BOTH = (
+    {"Maya": ("person",)},
+    {"Maya_Chen": ("person",)},
+    {"Maya_Chen": ("person",), "Maya_Lopez": ("person",)},
+)
+CALLED_MEL, THE_THE = {"Melanie_Jones": ("person", "Melanie")}, {"The_The": ("organization",), "A": ("concept",)}
 
 
-def test_an_article_that_is_a_name_stays():
-    names = Notes(The_The=("organization",), A=("concept",)).names()
-    assert names.resolve("The The", "organization") == "The The"
-    assert names.resolve("A", "concept") == "A"
-    assert names.edits == ()
-
-
-# Persons
-
-
-def test_a_first_name_means_the_one_person_of_that_name():
-    names = Notes(Maya_Chen=("person",)).names()
-    assert place(names, "Maya", "works_at", "Acme")[0] == "Maya Chen"
-    assert written(names)["entities/Maya Chen.md"] == ("person", ["Maya"])
-
-
-def test_a_full_name_means_the_person_known_by_the_first():
-    names = Notes(Maya=("person",)).names()
-    assert place(names, "Maya Chen", "works_at", "Acme")[0] == "Maya"
-    assert written(names)["entities/Maya.md"] == ("person", ["Maya Chen"])
-
-
-def test_two_persons_called_maya_are_not_merged():
-    names = Notes(Maya_Chen=("person",), Maya_Lopez=("person",)).names()
-    assert names.resolve("Maya", "person") == "Maya"
-    assert names.resolve("Maya Smith", "person") == "Maya Smith"
-    assert set(written(names)) == {"entities/Maya.md", "entities/Maya Smith.md"}
-
-
-def test_a_second_full_name_is_a_second_person():
-    names = Notes().names()
-    for name in ("Maya Chen", "Maya Lopez"):
-        assert names.resolve(name, "person") == name
-    names = Notes(Maya=("person",)).names()
-    assert names.resolve("Maya Chen", "person") == "Maya"
-    assert names.resolve("Maya Lopez", "person") == "Maya Lopez"
-    assert names.resolve("Maya", "person") == "Maya"
-    assert written(names)["entities/Maya.md"] == ("person", ["Maya Chen"])
-
-
-def test_a_full_name_in_one_session_and_the_first_in_the_next_is_one_person():
-    names = Notes().names()
-    assert names.resolve("Maya Chen", "person") == "Maya Chen"
-    assert names.resolve("Maya", "person") == "Maya Chen"
-    assert written(names) == {"entities/Maya Chen.md": ("person", ["Maya"])}
+@for_each(("notes", "asked", "meant", "made"), [
+    ({}, "The Beatles, the Beatles, Beatles", "Beatles, Beatles, Beatles", {"Beatles": []}),
+    (THE_THE, "The The, A", "The The, A", {}),
+    (MAYA_CHEN, "Maya", "Maya Chen", {"Maya Chen": ["Maya"]}),
+    (MAYA, "Maya Chen", "Maya", {"Maya": ["Maya Chen"]}),
+    (BOTH, "Maya, Maya Smith", "Maya, Maya Smith", {"Maya": [], "Maya Smith": []}),
+    ({}, "Maya Chen, Maya Lopez", "Maya Chen, Maya Lopez", {"Maya Chen": [], "Maya Lopez": []}),
+    (MAYA, "Maya Chen, Maya Lopez, Maya", "Maya, Maya Lopez, Maya", {"Maya": ["Maya Chen"], "Maya Lopez": []}),
+    ({}, "Maya Chen, Maya", "Maya Chen, Maya Chen", {"Maya Chen": ["Maya"]}),
+    ({}, "Melanie, Mel, MEL", "Melanie, Melanie, Melanie", {"Melanie": ["Mel"]}),
+    ({"Mel": ("pet",)}, "Mel", "Mel", {"Melanie": []}),
+    (CALLED_MEL, "Mel", "Melanie Jones", {"Melanie Jones": ["Melanie", "Mel"]}),
+    ({}, "Carol", "Carol", {"Carol": []}),
+    ({}, "Assistant, Assistant Manager", "Assistant, Assistant Manager", {"Assistant Manager": []}),
+])  # fmt: skip
+def test_a_name_means_the_one_who_is_called_so_and_else_a_new_one(notes, asked, meant, made):
+    names = Notes(**notes).names("Caroline", "User")
+    names.learn([Edge("Melanie", "nicknamed", "Mel")] if "Mel" in asked else [])
+    assert [names.resolve(name, "person") for name in asked.split(", ")] == meant.split(", ")
+    assert {note_name(path): aliases for path, (_, aliases) in written(names).items()} == made
 
 
 @pytest.mark.parametrize("kind", ["organization", "place", "thing", "concept"])
@@ -170,32 +139,6 @@ def test_a_place_is_no_person_of_the_same_first_name():
     names = Notes(Paris_Hilton=("person",)).names()
     assert names.resolve("Paris", "place") == "Paris"
     assert written(names) == {"entities/Paris.md": ("place", [])}
-
-
-def test_a_name_that_somebody_is_called_too_is_an_alias():
-    names = Notes().names("Caroline")
-    names.learn([Edge("Melanie", "nicknamed", "Mel")])
-    assert place(names, "Caroline", "friend_of", "Mel") == ("Caroline", "Melanie")
-    assert written(names)["entities/Melanie.md"] == ("person", ["Mel"])
-    assert names.resolve("MEL", "person") == "Melanie"
-
-
-def test_a_nickname_that_has_a_note_of_its_own_keeps_it():
-    names = Notes(Mel=("pet",)).names()
-    names.learn([Edge("Melanie", "nicknamed", "Mel")])
-    assert names.resolve("Mel", "person") == "Mel"
-
-
-def test_a_name_that_only_begins_like_who_speaks_is_somebody_else():
-    names = Notes().names("Caroline")
-    assert names.resolve("Carol", "person") == "Carol"
-
-
-def test_a_nickname_belongs_to_the_note_that_is_called_so():
-    names = Notes(Melanie_Jones=("person", "Melanie")).names()
-    names.learn([Edge("Melanie", "nicknamed", "Mel")])
-    assert names.resolve("Mel", "person") == "Melanie Jones"
-    assert written(names) == {"entities/Melanie Jones.md": ("person", ["Melanie", "Mel"])}
 
 
 def test_who_speaks_is_a_person_whatever_the_relation():
@@ -226,11 +169,9 @@ def test_an_owner_without_a_note_gets_one():
 
 
 def test_nobody_is_called_user():
-    names = Notes().names("User", "Assistant")
+    names = Notes().names("User")
     assert place(names, "User", "works_at", "Acme") == ("User", "Acme")
-    assert names.resolve("Assistant", "person") == "Assistant"
-    assert names.resolve("Assistant Manager", "concept") == "Assistant Manager"
-    assert list(written(names)) == ["entities/Acme.md", "entities/Assistant Manager.md"]
+    assert list(written(names)) == ["entities/Acme.md"]
 
 
 # Files
@@ -243,23 +184,15 @@ def test_names_that_differ_in_case_or_form_share_a_note():
     assert len(written(names)) == 1
 
 
-@pytest.mark.parametrize(
-    "names_", [("AC/DC", "AC\uff0fDC"), ("Con", "CON"), ("X" * 60, "X" * 60), ("Acme Inc.", "Acme Inc")]
-)
-def test_names_that_would_share_a_file_share_a_note(names_):
+@for_each(("one", "other"), [("AC/DC", "AC\uff0fDC"), ("Con", "CON"), ("X" * 60, "X" * 60), ("Acme Inc.", "Acme Inc")])
+def test_names_that_would_share_a_file_share_a_note_new_or_not(one, other):
     names = Notes().names()
-    notes = {names.resolve(name, "organization") for name in names_}
-    assert len(notes) == 1
-    assert len(names.edits) == 1
-    assert {layout.entity_path(note) for note in notes} == set(written(names))
-
-
-@pytest.mark.parametrize("names_", [("AC/DC", "AC\uff0fDC"), ("Acme Inc.", "Acme Inc")])
-def test_a_file_that_is_there_is_not_planned_anew(names_):
+    (note,) = {names.resolve(name, "organization") for name in (one, other)}
+    assert list(written(names)) == [layout.entity_path(note)]
     notes = Notes()
-    notes.add(names_[1], "organization")
+    notes.add(other, "organization")
     names = notes.names()
-    assert names.resolve(names_[0], "organization") == note_name(layout.entity_path(names_[0]))
+    assert name_key(layout.entity_path(names.resolve(one, "organization"))) == name_key(layout.entity_path(one))
     assert all(edit.before is not None for edit in names.edits)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.capture.episode_note import (
     StoredEpisode,
@@ -70,20 +70,10 @@ def test_a_new_conversation_is_a_note_of_its_turns():
     assert said(kept) == [(1, "hi"), (2, "yo"), (3, "how are you?")]
     fields = head(kept).fields
     assert (fields["type"], fields["session"], fields["project"], fields["speakers"]) == (
-        "episode",
-        "2f1c9a",
-        "house",
-        ["Maya", "Tom"],
-    )
+        "episode", "2f1c9a", "house", ["Maya", "Tom"],
+    )  # fmt: skip
     assert (fields["started"], fields["ended"]) == ("2026-11-20T14:02:00Z", "2026-11-20T14:04:00Z")
     assert "extracted" not in fields
-
-
-def test_the_same_conversation_again_changes_nothing():
-    conversation = talk("hi", "yo")
-    _, kept = keep(conversation)
-    plan, _ = keep(conversation, kept)
-    assert (plan.edit, plan.new_turns) == (None, 0)
 
 
 def test_a_grown_conversation_adds_only_its_new_turns():
@@ -137,20 +127,13 @@ def test_after_a_rewind_words_said_before_are_kept_again():
 
 
 @pytest.mark.parametrize("more", [(), ("new",), ("new", "newer")])
-def test_what_the_owner_edited_stays_edited(more):
-    _, kept = keep(talk("hi", "my pin is 1234", "ok"))
+@pytest.mark.parametrize("last", [("ok",), ()])
+def test_what_the_owner_edited_stays_edited(last, more):
+    _, kept = keep(talk("hi", "my pin is 1234", *last))
     kept = edited(kept, "my pin is 1234", "my pin is secret")
-    plan, grown = keep(talk("hi", "my pin is 1234", "ok", *more), kept)
-    assert texts(grown or kept) == ["hi", "my pin is secret", "ok", *more]
+    plan, grown = keep(talk("hi", "my pin is 1234", *last, *more), kept)
+    assert texts(grown or kept) == ["hi", "my pin is secret", *last, *more]
     assert plan.new_turns == len(more)
-
-
-def test_an_edited_last_turn_does_not_come_back():
-    _, kept = keep(talk("hi", "my pin is 1234"))
-    kept = edited(kept, "my pin is 1234", "nothing")
-    assert keep(talk("hi", "my pin is 1234"), kept)[0].edit is None
-    _, grown = keep(talk("hi", "my pin is 1234", "ok"), kept)
-    assert texts(grown) == ["hi", "nothing", "ok"]
 
 
 def forget(kept, number):
@@ -202,14 +185,6 @@ def test_notes_to_self_follow_the_new_turns():
     assert said(kept)[3:] == [(4, "new"), (5, "another")]
     assert head(kept).fields["speakers"] == ["Maya", "Tom", "Note to self"]
     assert keep(talk("hi", "yo", "new"), kept)[0].edit is None
-
-
-def test_a_note_to_self_alone_is_new():
-    _, kept = keep(talk("hi"))
-    plan, kept = keep(talk("hi"), kept, own=["remember"])
-    assert plan.new_turns == 1
-    assert texts(kept) == ["hi", "remember"]
-    assert keep(talk("hi", "yo"), kept)[1].data.decode().count("remember") == 1
 
 
 @pytest.mark.parametrize("ending", ["", "\r\n", "\r\n\r\n"])
@@ -271,25 +246,15 @@ def test_sessions_of_anonymous_transcripts_come_from_the_first_turn():
     assert next(candidate_sessions(talk("hello", session=None))) != first[0]
 
 
-@pytest.mark.parametrize(("spoken", "is_it"), [
-    (["hi", "yo", "bye"], True),
-    (["hi", "yo", "bye", "more"], True),
-    (["hi", "yo"], True),
-    (["hi"], True),
-    (["hi", "other"], False),
-    (["hi", "other", "talk"], False),
-    (["hi", "other", "talk", "here"], False),
+@for_each(("spoken", "is_it"), [
+    ("hi yo bye", True), ("hi yo bye more", True), ("hi yo", True), ("hi", True),
+    ("hi other", False), ("hi other talk", False), ("hi other talk here", False),
 ])  # fmt: skip
-def test_an_anonymous_transcript_continues_only_its_own_episode(spoken, is_it):
+def test_an_anonymous_transcript_continues_only_its_own_episode_edited_or_not(spoken, is_it):
     _, kept = keep(talk("hi", "yo", "bye", session=None))
-    assert continues(kept, talk(*spoken, session=None)) is is_it
-
-
-def test_an_anonymous_transcript_continues_an_episode_its_owner_edited():
-    _, kept = keep(talk("hi", "yo", "bye", session=None))
-    kept = edited(kept, ": yo", ": (removed)")
-    assert continues(kept, talk("hi", "yo", "bye", "more", session=None))
-    assert continues(forget(kept, 3), talk("hi", "yo", "bye", "more", session=None))
+    assert continues(kept, talk(*spoken.split(), session=None)) is is_it
+    for changed in (edited(kept, ": yo", ": (removed)"), forget(kept, 3)):
+        assert continues(changed, talk("hi", "yo", "bye", "more", session=None))
 
 
 # --- sessions that leave another one, and repeat it
@@ -301,13 +266,8 @@ def leave(kept, conversation, own=()):
 
 
 @pytest.mark.parametrize(("spoken", "shared"), [
-    (["hi", "yo", "left", "ok"], 4),
-    (["hi", "yo", "left", "ok", "more"], 4),
-    (["hi", "yo", "right"], 2),
-    (["hi", "yo"], 2),
-    (["hi", "other"], 1),
-    (["other", "yo", "left", "ok"], 0),
-    ([], 0),
+    (["hi", "yo", "left", "ok"], 4), (["hi", "yo", "left", "ok", "more"], 4), (["hi", "yo", "right"], 2),
+    (["hi", "yo"], 2), (["hi", "other"], 1), (["other", "yo", "left", "ok"], 0), ([], 0),
 ])  # fmt: skip
 def test_what_a_fork_repeats_is_counted_from_the_start(spoken, shared):
     _, kept = keep(talk("hi", "yo", "left", "ok"))
@@ -382,10 +342,3 @@ def test_a_forgotten_turn_stays_forgotten_in_a_fork_and_an_edited_one_ends_what_
     _, parent = keep(talk("hi", "my pin is 1234", "ok"))
     assert shared_start(forget(parent, 2), talk("hi", "my pin is 1234", "ok", "new")) == 3
     assert shared_start(edited(parent, "1234", "9"), talk("hi", "my pin is 1234", "ok")) == 1
-
-
-def test_notes_to_self_do_not_shift_what_is_shared():
-    _, parent = keep(talk("hi", "yo"), own=["mine"])
-    _, parent = keep(talk("hi", "yo", "more"), parent)
-    fork = find_fork(parent, talk("hi", "yo", "more", "other"))
-    assert (fork.turns, fork.number) == (3, 4)

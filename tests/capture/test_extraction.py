@@ -13,17 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from extraction_runs import folders, picture, quaid, subjects
 from replay import Replay, answers, facts_of, write_claude, write_sessions, write_talk
 from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 
-from quaid.cli.main import main
+from quaid.errors import QuaidError
+from quaid.llm.prompts import load_prompt
 from quaid.model import Turn
 from quaid.user_config import user_config_path
 from quaid.vault import core_notes, episodes, frontmatter, layout
 
 pytestmark = pytest.mark.usefixtures("calm", "quick")
 
-ID = re.compile(r"\b01[0-9a-z]{24}\b|-[0-9a-z]{5}\.md$")
+SAID = ("We adopted a quokka.", "Nice. Where does it sleep?")
 CITED = re.compile(r"\[\[(?P<episode>[^#\]]+)#\^t(?P<turn>\d+)\]\]")
 
 
@@ -39,9 +41,9 @@ def replaying(found):
 @pytest.fixture
 def service(monkeypatch) -> Iterator[Replay]:
     """A model that learns from session s1 what `service.answers` says."""
-    with replaying(
-        {"s1": facts_of("Maya adopted a quokka called Biscuit.", "Biscuit sleeps in the laundry basket.")}
-    ) as replay:
+    answer = facts_of("Maya adopted a quokka called Biscuit.", "Biscuit sleeps in the laundry basket.")
+    answer |= {"snippets": {"USER.md": ["likes quokkas"]}, "journal": {"SOUL.md": "Maya was happy."}}
+    with replaying({"s1": answer}) as replay:
         use(monkeypatch, replay.environ())
         yield replay
 
@@ -55,16 +57,6 @@ def heads(vault: Vault, folder: str) -> dict[str, dict]:
     """The frontmatter of each note below `folder`."""
     found = {name: data.decode() for name, data in vault.notes().items() if name.startswith(f"{folder}/")}
     return {name: dict(frontmatter.parse(text).fields) for name, text in found.items()}
-
-
-def picture(vault: Vault) -> dict[str, str]:
-    """Notes without what differs from run to run: ids and the time of the extraction."""
-    found = {ID.sub("ID", name): ID.sub("ID", data.decode()) for name, data in vault.notes().items()}
-    return {name: re.sub(r"(?m)^extracted: .*$", "extracted: NOW", text) for name, text in found.items()}
-
-
-def commits(vault: Vault) -> list[str]:
-    return vault.git("log", "--reverse", "--format=%s").splitlines()
 
 
 # All nineteen sessions, by one process
@@ -103,16 +95,15 @@ def test_each_session_is_asked_about_once_and_its_facts_are_told(replayed):
         assert "error" not in session
 
 
+@pytest.mark.slow
 def test_there_is_one_commit_a_session_that_says_what_and_by_whom(replayed):
     vault, told, _ = replayed
-    subjects = commits(vault)[1:]
     new = [sum(fact["outcome"] == "created" for fact in session["facts"]) for session in told["sessions"]]
-    assert subjects == [f"extract: {number} facts from session D{n}" for n, number in enumerate(new, 1)]
+    assert subjects(vault) == [f"extract: {number} facts from session D{n}" for n, number in enumerate(new, 1)]
     with vault.memory() as memory:
         log = memory.git.log(limit=19)
     first = log[-1]
-    assert first.author == "Quaid"
-    assert first.id == told["sessions"][0]["commit"]
+    assert (first.author, first.id) == ("Quaid", told["sessions"][0]["commit"])
     trailers = first.trailers
     assert (trailers["Quaid-Task"], trailers["Quaid-Session"]) == (("extract",), ("D1",))
     assert trailers["Quaid-Model"][0].startswith("wise")
@@ -122,6 +113,7 @@ def test_there_is_one_commit_a_session_that_says_what_and_by_whom(replayed):
     assert vault.status() == ""
 
 
+@pytest.mark.slow
 def test_facts_are_pending_and_cite_turns_that_say_so(replayed):
     vault, told, _ = replayed
     said = {Path(name).stem: data.decode() for name, data in vault.notes().items() if name.startswith("episodes/")}
@@ -139,17 +131,7 @@ def test_facts_are_pending_and_cite_turns_that_say_so(replayed):
     assert first["turns"] == ["[[08-1356-" + layout.session_tail("D1") + "#^t3]]"]
 
 
-def test_a_guess_of_the_assistant_is_believed_a_little_less(replayed):
-    vault, _, _ = replayed
-    asserted = {one["text"]: one for answer in answers().values() for one in answer["facts"]}
-    guesses = 0
-    for fields in heads(vault, "facts").values():
-        if fields["source"] == "assistant":
-            guesses += 1
-            assert float(fields["confidence"]) == pytest.approx(0.9 * float(fields["extraction_confidence"]), abs=0.001)
-    assert guesses == sum(one["source"] == "assistant" for one in asserted.values())
-
-
+@pytest.mark.slow
 def test_episodes_are_marked_as_learned_from(replayed):
     vault, _, _ = replayed
     found = heads(vault, "episodes")
@@ -159,6 +141,7 @@ def test_episodes_are_marked_as_learned_from(replayed):
     )
 
 
+@pytest.mark.slow
 def test_snippets_and_journal_have_a_section_for_each_day(replayed):
     vault, _, _ = replayed
     given = answers()
@@ -177,6 +160,7 @@ def test_snippets_and_journal_have_a_section_for_each_day(replayed):
         assert [entry.day for entry in entries] == sorted((entry.day for entry in entries), reverse=True)
 
 
+@pytest.mark.slow
 def test_names_have_notes_of_their_kind(replayed):
     vault, told, _ = replayed
     kinds = {Path(name).stem: fields["type"] for name, fields in heads(vault, "entities").items()}
@@ -188,7 +172,7 @@ def test_names_have_notes_of_their_kind(replayed):
 
 
 @pytest.mark.slow
-def test_recall_finds_facts_and_turns(replayed):
+def test_recall_finds_facts_and_turns_and_what_is_said_of_somebody(replayed):
     vault, _, _ = replayed
     with vault.memory() as memory:
         found = memory.recall("When did Caroline go to the LGBTQ support group?", limit=8).hits
@@ -197,6 +181,9 @@ def test_recall_finds_facts_and_turns(replayed):
         fact = next(hit for hit in found if hit.kind == "fact")
         assert fact.edges
         why = memory.why(fact.id)
+        hits = memory.recall("Melanie", limit=10).hits
+    assert hits[0].path == "entities/Melanie.md"
+    assert all("graph" in hit.channels for hit in hits[:5])
     assert any("support group" in turn.cited.text for turn in why.turns)
 
 
@@ -206,6 +193,7 @@ def test_the_vault_is_sound(replayed):
     vault.assert_sound()
 
 
+@pytest.mark.slow
 def test_running_it_again_asks_nothing_and_writes_nothing(replayed, tmp_path, monkeypatch):
     vault, _, _ = replayed
     before, head = vault.notes(), vault.head()
@@ -214,13 +202,8 @@ def test_running_it_again_asks_nothing_and_writes_nothing(replayed, tmp_path, mo
         with vault.memory() as memory:
             for path in write_sessions(tmp_path / "talk")[:6]:
                 done = memory.extract(path)
-                assert (done.commit, done.new_turns, done.facts, done.problem, done.waiting) == (
-                    None,
-                    0,
-                    (),
-                    None,
-                    False,
-                )
+                assert (done.commit, done.new_turns, done.facts, done.problem) == (None, 0, (), None)
+                assert not done.waiting
             assert list(memory.extract_waiting()) == []
         assert replay.asked == []
     assert (vault.notes(), vault.head()) == (before, head)
@@ -253,23 +236,37 @@ def test_all_providers_learn_the_same(replayed, provider, vault, tmp_path, monke
 # What is asked
 
 
-def test_notes_to_self_reach_the_prompt_first_and_go_when_they_are_learned_from(vault, service, tmp_path):
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice. What is its name?")
+@pytest.fixture
+def learn(vault, tmp_path, monkeypatch):
+    """What a conversation gives with these settings."""
+
+    def call(*said, session="s1", **settings):
+        use(monkeypatch, {f"QUAID_{key.upper()}": str(value) for key, value in settings.items()})
+        talk = write_talk(tmp_path / f"{session}.jsonl", *(said or SAID), session=session)
+        with vault.memory() as memory:
+            done = memory.extract(talk)
+            assert_verified(memory)
+            return done
+
+    return call
+
+
+def test_notes_to_self_reach_the_prompt_first_and_go_when_they_are_learned_from(vault, service, learn):
     with vault.memory() as memory:
         memory.note("the quokka is a rescue", session="s1")
         memory.note("of another session", session="s9")
-        service.script = [(400, {"error": "context too long"}, {})]
-        assert memory.extract(path).problem is not None
-        (waiting,) = heads(vault, "episodes").values()
-        assert "extracted" not in waiting
+    service.script = [(400, {"error": "context too long"}, {})]
+    assert learn().problem is not None
+    (waiting,) = heads(vault, "episodes").values()
+    assert "extracted" not in waiting
+    with vault.memory() as memory:
         (done,) = memory.extract_waiting()
         assert (done.problem, len(done.facts)) == (None, 2)
+        assert memory.note("a third one") == 2  # beside that of the other session
     prompt = service.prompts[-1]
     assert prompt.index("the quokka is a rescue") < prompt.index("We adopted a quokka.")
     assert re.search(r"<notes>\n\[t3\] Note to self: the quokka is a rescue\n</notes>", prompt)
     assert "of another session" not in prompt
-    with vault.memory() as memory:
-        assert memory.note("a third one") == 2  # beside that of the other session
 
 
 def write_prompt(monkeypatch, tmp_path, text):
@@ -281,53 +278,38 @@ def write_prompt(monkeypatch, tmp_path, text):
     monkeypatch.setenv("QUAID_CONFIG_DIR", str(folder))
 
 
-def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path, monkeypatch):
-    from quaid.llm.prompts import load_prompt
+def prompt_with(old, new):
+    return load_prompt("extract").path.read_text("utf-8").replace(old, new, 1)
 
-    text = load_prompt("extract").path.read_text("utf-8").replace("You keep a person's", "PIRATE. You keep a person's")
-    write_prompt(monkeypatch, tmp_path, text)
-    with vault.memory() as memory:
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
+
+def test_an_owner_may_have_a_prompt_of_their_own(vault, service, learn, tmp_path, monkeypatch):
+    write_prompt(monkeypatch, tmp_path, prompt_with("You keep a person's", "PIRATE. You keep a person's"))
+    done = learn()
     assert done.prompt != load_prompt("extract").label
     assert f"Quaid-Prompt: {done.prompt}" in vault.git("log", "-1", "--format=%B")
     assert "PIRATE" in json.dumps(service.asked[0])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nothing of the form",
-        "---\ntier: deep\nmax_output_tokens: 16000\n---\nHi\n\n## Input\n\n{{conversation}}\n\n## Answer\n\nnone\n",
-    ],
-)
-def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, tmp_path, monkeypatch, text):
-    write_prompt(monkeypatch, tmp_path, text)
-    with vault.memory() as memory:
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
-        assert done.problem.code == "prompt"
+def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, learn, tmp_path, monkeypatch):
+    another_answer = prompt_with('"durability", "turns"]', '"durability"]')
+    write_prompt(monkeypatch, tmp_path, another_answer)
+    for text in (another_answer, "no head", "---\ntier: deep\n---\nHi\n\n## Input\n\n{{conversation}}\n\n## Answer\n"):
+        (tmp_path / "config/prompts/extract.md").write_text(text)
+        done = learn()
+        assert (done.problem.code, done.waiting, service.asked) == ("prompt", True, [])
         assert "extract.md" in str(done.problem)
-        assert done.waiting
-        (tmp_path / "config/prompts/extract.md").unlink()
-        (done,) = memory.extract_waiting()
-        assert len(done.facts) == 2
-
-
-def test_a_prompt_with_another_answer_is_named(vault, service, tmp_path, monkeypatch):
-    from quaid.llm.prompts import load_prompt
-
-    text = load_prompt("extract").path.read_text("utf-8").replace('"durability", "turns"]', '"durability"]', 1)
-    write_prompt(monkeypatch, tmp_path, text)
+    (tmp_path / "config/prompts/extract.md").unlink()
     with vault.memory() as memory:
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
-    assert (done.problem.code, done.waiting, service.asked) == ("prompt", True, [])
+        (done,) = memory.extract_waiting()
+    assert len(done.facts) == 2
 
 
-def test_what_quaid_injected_is_never_asked_about_again(vault, service, tmp_path):
+def test_what_quaid_injected_is_never_asked_about_again(vault, service, learn):
     injected = "<quaid-memory>Maya owns a zebra.</quaid-memory>\n[MEMORY] (1) Maya owns a zebra.\n  more of it\nWe adopted a quokka."
     said = [Turn("Maya", injected), Turn("Assistant", "<system-reminder>zebra</system-reminder>Nice.", "assistant")]
+    learn(*(turn.text for turn in said))
+    service.answers["s2"] = facts_of("Maya adopted a quokka called Biscuit.")
     with vault.memory() as memory:
-        memory.extract(write_talk(tmp_path / "t.jsonl", *(turn.text for turn in said)))
-        service.answers["s2"] = facts_of("Maya adopted a quokka called Biscuit.")
         memory.extract(said, session="s2")
     assert len(service.prompts) == 2
     assert not any("zebra" in prompt for prompt in service.prompts)
@@ -346,46 +328,19 @@ def test_a_transcript_cannot_pass_for_a_note_to_self(vault, service):
 # What is left of it where the owner wants less
 
 
-@pytest.fixture
-def learn(vault, tmp_path, monkeypatch):
-    """What a conversation of two turns gives with these settings."""
-
-    def call(**settings):
-        use(monkeypatch, {f"QUAID_{key.upper()}": str(value) for key, value in settings.items()})
-        with vault.memory() as memory:
-            return memory.extract(
-                write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice. Where does it sleep?")
-            )
-
-    return call
+@pytest.mark.parametrize(("off", "kept"), [
+    ({"capture_facts": False}, {"snippets", "journal"}),
+    ({"systems_journal": False}, {"facts"}),
+    ({"capture_facts": False, "systems_journal": False}, set()),
+])  # fmt: skip
+def test_what_is_switched_off_is_neither_asked_about_nor_written(vault, service, learn, off, kept):
+    done = learn(**off)
+    assert (done.new_turns, done.problem) == (2, None)
+    assert {"facts", "snippets", "journal"} & folders(vault) == kept
+    assert len(service.prompts) == bool(kept)
 
 
-@pytest.fixture
-def full(service):
-    service.answers["s1"] |= {"snippets": {"USER.md": ["likes quokkas"]}, "journal": {"SOUL.md": "Maya was happy."}}
-    return service
-
-
-@pytest.mark.parametrize(
-    ("off", "folders"),
-    [("capture_facts", {"snippets", "journal"}), ("systems_journal", {"facts"})],
-)
-def test_what_is_switched_off_is_not_written(vault, full, learn, off, folders):
-    done = learn(**{off: False})
-    assert {name.split("/")[0] for name in vault.notes() if "/" in name} - {"episodes", "entities"} >= folders
-    assert not any(
-        name.startswith(f"{off.partition('_')[2]}/") and not name.endswith(".gitkeep") for name in vault.notes()
-    )
-    assert not done.waiting
-    assert len(full.prompts) == 1
-
-
-def test_where_all_is_switched_off_no_model_is_asked(full, learn):
-    done = learn(capture_facts=False, systems_journal=False)
-    assert (done.new_turns, done.problem, full.asked) == (2, None, [])
-
-
-def test_facts_only_keeps_no_word_of_the_conversation(vault, full, learn, tmp_path):
+def test_facts_only_keeps_no_word_of_the_conversation(vault, service, learn):
     done = learn(capture_episodes="facts-only")
     assert (len(done.facts), done.waiting) == (2, False)
     everything = b"\n".join(vault.notes().values()).decode() + vault.git("log", "-p")
@@ -394,29 +349,24 @@ def test_facts_only_keeps_no_word_of_the_conversation(vault, full, learn, tmp_pa
     assert all("turns" not in fields for fields in heads(vault, "facts").values())
     (fields,) = heads(vault, "episodes").values()
     assert fields["turn_count"] == "2"
-    full.answers["s1"] = facts_of("Nobody knows where Biscuit sleeps.")
-    with vault.memory() as memory:
-        grown = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice. Where does it sleep?", "Who knows?")
-        again = memory.extract(grown)
-        assert (again.new_turns, again.problem) == (1, None)
-        assert "Where does it sleep" not in full.prompts[-1].split("<conversation>")[1]
-        assert memory.extract(grown).commit is None
-        assert_verified(memory)
-    assert len(full.prompts) == 2
+    service.answers["s1"] = facts_of("Nobody knows where Biscuit sleeps.")
+    again = learn(*SAID, "Who knows?")
+    assert (again.new_turns, again.problem) == (1, None)
+    assert "Where does it sleep" not in service.prompts[-1].split("<conversation>")[1]
+    assert learn(*SAID, "Who knows?").commit is None
+    assert len(service.prompts) == 2
 
 
-def test_facts_only_without_a_model_keeps_nothing_and_says_so(vault, full, learn):
-    from quaid.errors import QuaidError
-
-    full.script = [(401, {"error": "no"}, {})]
+def test_facts_only_without_a_model_keeps_nothing_and_says_so(vault, service, learn):
+    service.script = [(401, {"error": "no"}, {})]
     before = vault.notes()
     with pytest.raises(QuaidError):
         learn(capture_episodes="facts-only")
     assert vault.notes().keys() == before.keys()
 
 
-def test_a_dry_run_writes_nothing_and_the_real_one_asks_nothing(vault, full, tmp_path):
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice. Where does it sleep?")
+def test_a_dry_run_writes_nothing_and_the_real_one_asks_nothing(vault, service, tmp_path):
+    path = write_talk(tmp_path / "t.jsonl", *SAID)
     with vault.memory() as memory:
         memory.note("the quokka is a rescue")
         before, head, index = vault.notes(), vault.head(), (vault.root / ".git" / "index").read_bytes()
@@ -425,13 +375,13 @@ def test_a_dry_run_writes_nothing_and_the_real_one_asks_nothing(vault, full, tmp
         assert (told.commit, told.is_dry_run, told.new_turns) == (None, True, 3)
         assert (vault.root / ".git" / "index").read_bytes() == index
         assert (vault.notes(), vault.head(), vault.status()) == (before, head, "")
-        asked = len(full.asked)
+        asked = len(service.asked)
         done = memory.extract(path)
         assert [fact.text for fact in done.facts] == [fact.text for fact in told.facts]
-        assert (len(full.asked), done.usage.calls) == (asked, 0)
+        assert (len(service.asked), done.usage.calls) == (asked, 0)
 
 
-def test_a_stream_is_kept_before_a_model_is_asked(vault, service, tmp_path):
+def test_a_stream_is_kept_before_a_model_is_asked_and_a_file_is_one_commit_with_its_facts(vault, service, tmp_path):
     seen = []
 
     def look():
@@ -439,29 +389,23 @@ def test_a_stream_is_kept_before_a_model_is_asked(vault, service, tmp_path):
         return json.dumps(service.value)
 
     service.script = [look]
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice.")
-    with vault.memory() as memory, path.open("rb") as stream:
+    with vault.memory() as memory, write_talk(tmp_path / "t.jsonl", *SAID).open("rb") as stream:
         done = memory.extract(stream)
-    assert len(seen) == 1
-    assert (done.new_turns, len(done.facts), done.waiting) == (2, 2, False)
-    assert commits(vault)[1:] == ["keep: 2 turns of session s1", "extract: 2 facts from session s1"]
+        assert len(seen) == 1
+        assert (done.new_turns, len(done.facts), done.waiting) == (2, 2, False)
+        service.answers["s2"] = facts_of("Maya bakes bread.")
+        memory.extract(write_talk(tmp_path / "u.jsonl", "I bake bread.", session="s2"))
+    assert subjects(vault) == [
+        "keep: 2 turns of session s1", "extract: 2 facts from session s1", "extract: 1 fact from session s2",
+    ]  # fmt: skip
 
 
-def test_a_file_is_written_with_its_facts_in_one_commit(vault, service, tmp_path):
-    with vault.memory() as memory:
-        memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
-    assert commits(vault)[1:] == ["extract: 2 facts from session s1"]
-
-
-def test_a_session_that_grew_is_asked_about_what_is_new(vault, service, tmp_path):
-    said = ["We adopted a quokka.", "Nice.", "It sleeps in the laundry basket.", "Warm."]
-    with vault.memory() as memory:
-        memory.extract(write_talk(tmp_path / "t.jsonl", *said[:2]))
-        fact = service.answers["s1"]["facts"][1] | {"turns": ["t3"], "text": "Biscuit likes the laundry basket."}
-        service.answers["s1"] = facts_of() | {"facts": [fact, service.answers["s1"]["facts"][0] | {"turns": ["t3"]}]}
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", *said))
-        assert [one.outcome for one in done.facts] == ["created", "known"]
-        assert_verified(memory)
+def test_a_session_that_grew_is_asked_about_what_is_new(vault, service, learn):
+    learn()
+    facts = [fact | {"turns": ["t3"]} for fact in service.answers["s1"]["facts"]]
+    service.answers["s1"] = facts_of() | {"facts": [facts[1] | {"text": "Biscuit likes the laundry basket."}, facts[0]]}
+    done = learn(*SAID, "It sleeps in the laundry basket.", "Warm.")
+    assert [one.outcome for one in done.facts] == ["created", "known"]
     earlier, conversation = re.findall(r"<(?:earlier|conversation)>\n(.*?)\n</", service.prompts[-1], re.DOTALL)
     assert ("quokka" in earlier, "quokka" in conversation, "basket" in conversation) == (True, False, True)
     quokka = next(fields for name, fields in heads(vault, "facts").items() if "adopted" in name)
@@ -469,24 +413,19 @@ def test_a_session_that_grew_is_asked_about_what_is_new(vault, service, tmp_path
     assert "confirmations" not in quokka
 
 
-def test_of_a_session_that_left_another_one_only_what_follows_is_learned(vault, service, tmp_path):
-    said = ["We adopted a quokka.", "Nice.", "It sleeps in a basket.", "Warm."]
-    service.answers["s2"] = facts_of("Maya's quokka sleeps in a basket.") | {"facts": [
-        fact | {"turns": ["t3"]} for fact in facts_of("Maya's quokka sleeps in a basket.")["facts"]
-    ]}  # fmt: skip
-    with vault.memory() as memory:
-        memory.extract(write_talk(tmp_path / "t.jsonl", *said[:2]))
-        same = memory.extract(write_talk(tmp_path / "u.jsonl", *said[:2], session="s2"))
-        assert (same.commit, same.new_turns, same.waiting, same.problem) == (None, 0, False, None)
-        done = memory.extract(write_talk(tmp_path / "u.jsonl", *said, session="s2"))
-        assert (done.new_turns, [fact.text for fact in done.facts]) == (2, ["Maya's quokka sleeps in a basket."])
-        assert_verified(memory)
+def test_of_a_session_that_left_another_one_only_what_follows_is_learned(vault, service, learn):
+    service.answers["s2"] = facts_of("Maya's quokka sleeps in a basket.", turns=["t3"])
+    learn()
+    same = learn(session="s2")
+    assert (same.commit, same.new_turns, same.waiting, same.problem) == (None, 0, False, None)
+    done = learn(*SAID, "It sleeps in a basket.", "Warm.", session="s2")
+    assert (done.new_turns, [fact.text for fact in done.facts]) == (2, ["Maya's quokka sleeps in a basket."])
     assert service.sessions_asked == ["s1", "s2"]
     assert "adopted" not in service.prompts[1].split("<conversation>")[1]
 
 
 def test_where_nothing_is_left_to_learn_from_nothing_waits(vault, service, tmp_path):
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice.")
+    path = write_talk(tmp_path / "t.jsonl", *SAID)
     with vault.memory() as memory:
         kept = memory.extract(path, facts=False)
         for number in (1, 2):
@@ -498,58 +437,39 @@ def test_where_nothing_is_left_to_learn_from_nothing_waits(vault, service, tmp_p
     assert service.asked == []
 
 
-def test_a_fact_said_in_another_session_is_confirmed(vault, service, tmp_path):
+def test_a_fact_said_in_another_session_is_confirmed(vault, service, learn):
     service.answers["s2"] = facts_of("maya adopted a quokka called biscuit", "Maya bakes bread.")
     service.answers["s3"] = facts_of("Maya adopted a quokka called Biscuit.", source="assistant")
-    with vault.memory() as memory:
-        outcomes = [
-            [
-                fact.outcome
-                for fact in memory.extract(
-                    write_talk(tmp_path / f"{name}.jsonl", f"In {name}.", "Yes.", session=name)
-                ).facts
-            ]
-            for name in ("s1", "s2", "s3")
-        ]
+    done = [learn(f"In {name}.", "Yes.", session=name) for name in ("s1", "s2", "s3")]
+    outcomes = [[fact.outcome for fact in one.facts] for one in done]
     assert outcomes == [["created", "created"], ["confirmed", "created"], ["known"]]
     fields = next(fields for name, fields in heads(vault, "facts").items() if "adopted" in name)
     assert (fields["confirmations"], len(fields["turns"])) == ("1", 3)
     assert "Confirmed:\n- maya adopted" in vault.git("log", "-2", "--format=%b")
 
 
-def test_new_relations_get_the_name_the_fast_model_finds(vault, service, tmp_path):
+@pytest.mark.parametrize(("answer", "edge", "degraded"), [
+    ('{"edges": [{"n": 1, "relation": "child_of", "flipped": true}]}', ("Maya", "parent_of", "Tom"), ()),
+    ((400, {"error": "your credit is used up"}, {}), ("Maya", "brought_up", "Tom"), ("relations",)),
+])  # fmt: skip
+def test_a_new_relation_has_the_name_the_fast_model_finds_and_without_it_the_one_that_was_said(
+    vault, service, learn, answer, edge, degraded
+):
     edges = [{"subject": "Maya", "relation": "brought_up", "object": "Tom"}]
     service.answers["s1"] = facts_of("Maya brought up her nephew Tom.", edges=edges)
-    renamed = json.dumps({"edges": [{"n": 1, "relation": "child_of", "flipped": True}]})
-    service.script = [lambda: json.dumps(service.value), renamed]
+    service.script = [lambda: json.dumps(service.value), answer]
+    done = learn("I brought up Tom.", "I see.")
+    assert (done.edges, done.degraded, done.problem, done.waiting) == (1, degraded, None, False)
     with vault.memory() as memory:
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", "I brought up Tom.", "I see."))
-        assert (done.edges, done.degraded, done.usage.calls) == (1, (), 2)
-        (fact,) = done.facts
-        assert [(e.subject, e.relation, e.object) for e in memory.get(fact.id).edges] == [("Maya", "parent_of", "Tom")]
-
-
-def test_without_the_fast_model_relations_stay_as_they_were_said(vault, service, tmp_path):
-    edges = [{"subject": "Maya", "relation": "brought_up", "object": "Tom"}]
-    service.answers["s1"] = facts_of("Maya brought up her nephew Tom.", edges=edges)
-    service.script = [lambda: json.dumps(service.value), (400, {"error": "your credit is used up"}, {})]
-    with vault.memory() as memory:
-        done = memory.extract(write_talk(tmp_path / "t.jsonl", "I brought up Tom.", "I see."))
-        assert (done.degraded, done.problem, done.waiting) == (("relations",), None, False)
-        assert [edge.relation for edge in memory.get(done.facts[0].id).edges] == ["brought_up"]
+        found = memory.get(done.facts[0].id).edges
+    assert [(one.subject, one.relation, one.object) for one in found] == [edge]
 
 
 # The command
 
 
-def quaid(capsys, vault, *arguments):
-    code = main(["--vault", str(vault.root), *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def test_the_command_tells_people_what_was_learned(vault, service, tmp_path, capsys):
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice.")
+    path = write_talk(tmp_path / "t.jsonl", *SAID)
     code, out, err = quaid(capsys, vault, "extract", path)
     assert (code, err) == (0, f"The vault is {vault.root}\n")
     assert out.startswith("Learned: 2 new facts from 2 new turns of session s1\n")
@@ -560,22 +480,18 @@ def test_the_command_tells_people_what_was_learned(vault, service, tmp_path, cap
     assert len(service.prompts) == 1
 
 
-def test_one_file_that_is_no_transcript_does_not_hide_what_was_learned_from_the_others(
-    vault, service, tmp_path, capsys
-):
+def test_a_file_that_is_no_transcript_does_not_hide_what_was_learned_from_the_others(vault, service, tmp_path, capsys):
     service.answers["s2"] = facts_of("Maya bakes bread.")
-    good = [write_talk(tmp_path / f"{name}.jsonl", "We adopted a quokka.", session=name) for name in ("s1", "s2")]
+    first, last = (write_talk(tmp_path / f"{name}.jsonl", *SAID, session=name) for name in ("s1", "s2"))
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"\x00\x01")
-    code, out, err = quaid(capsys, vault, "extract", good[0], bad, good[1], "--json")
-    assert code == 1
-    assert "bad.jsonl" in err
-    told = json.loads(out)
-    assert [session["session"] for session in told["sessions"]] == ["s1", "s2"]
+    code, out, err = quaid(capsys, vault, "extract", first, bad, last, "--json")
+    assert (code, "bad.jsonl" in err) == (1, True)
+    assert [session["session"] for session in json.loads(out)["sessions"]] == ["s1", "s2"]
 
 
 def test_no_facts_asks_no_model(vault, service, tmp_path, capsys):
-    path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice.")
+    path = write_talk(tmp_path / "t.jsonl", *SAID)
     assert quaid(capsys, vault, "extract", path, "--no-facts")[0] == 0
     assert service.requests == []
     assert list(heads(vault, "facts")) == []

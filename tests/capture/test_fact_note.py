@@ -35,17 +35,14 @@ NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 # --- statements
 
 
-@pytest.mark.parametrize(
-    ("since", "until", "fits"),
-    [
-        ("2026-05-01", "2026-01-01", False),
-        ("2026-05", "2026-04-30", False),
-        ("2026-05-01T10:00:00Z", "2026-05-01", True),
-        ("2026-05-01", "2026-05", True),
-        ("2026-05-01", None, True),
-        (None, "2026-05-01", True),
-    ],
-)
+@pytest.mark.parametrize(("since", "until", "fits"), [
+    ("2026-05-01", "2026-01-01", False),
+    ("2026-05", "2026-04-30", False),
+    ("2026-05-01T10:00:00Z", "2026-05-01", True),
+    ("2026-05-01", "2026-05", True),
+    ("2026-05-01", None, True),
+    (None, "2026-05-01", True),
+])  # fmt: skip
 def test_a_fact_is_not_over_before_it_begins(since, until, fits):
     details = NewFact("", valid_from=since, valid_until=until)
     with nullcontext() if fits else pytest.raises(BadInputError, match="over on"):
@@ -115,13 +112,9 @@ def test_what_an_assistant_inferred_is_believed_a_little_less():
 # --- links in statements
 
 NAMES = [
-    ("Maya Chen", "Maya Chen"),
-    ("Maya", "Maya Chen"),
-    ("Oslo", "Oslo"),
-    ("C++", "C++"),
-    ("the house", "Villa Rosa"),
+    ("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen"), ("Oslo", "Oslo"), ("C++", "C++"), ("the house", "Villa Rosa"),
     ("Jo", "Jo"),
-]
+]  # fmt: skip
 
 
 @for_each(("statement", "linked"), [
@@ -154,27 +147,8 @@ def test_a_known_name_becomes_a_link_once(statement, linked):
     st.lists(
         st.sampled_from(
             [
-                "Maya",
-                "Maya Chen",
-                "Oslo",
-                "[[Oslo]]",
-                "[[x|Oslo]]",
-                "[",
-                "]",
-                "|",
-                "Jo",
-                "-",
-                "'s",
-                " ",
-                ".",
-                "`",
-                "http://",
-                "\\",
-                "!",
-                "**",
-                "](x)",
-                "%%",
-                "3. ",
+                "Maya", "Maya Chen", "Oslo", "[[Oslo]]", "[[x|Oslo]]", "[", "]", "|", "Jo", "-", "'s", " ", ".", "`",
+                "http://", "\\", "!", "**", "](x)", "%%", "3. ",
             ]
         ),
         max_size=12,
@@ -186,7 +160,7 @@ def test_a_known_name_becomes_a_link_once(statement, linked):
         ),
         max_size=5,
     ),
-)
+)  # fmt: skip
 def test_a_statement_reads_back_as_it_was_stated_and_links_no_note_twice(statement, names):
     linked = render_statement(statement, names)
     assert markdown.plain(linked) == statement
@@ -214,15 +188,12 @@ def test_confidence_rises_towards_certainty_and_never_over_it():
     assert 0.99 < parse_note("facts/a.md", data).confidence <= 1.0
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "",
-        "---\nconfidence: high\nconfirmations: many\n---\n",
-        "---\nconfidence: nan\nconfirmations: inf\n---\n",
-        "---\nconfidence:\n---\n",
-    ],
-)
+@pytest.mark.parametrize("head", [
+    "",
+    "---\nconfidence: high\nconfirmations: many\n---\n",
+    "---\nconfidence: nan\nconfirmations: inf\n---\n",
+    "---\nconfidence:\n---\n",
+])  # fmt: skip
 def test_a_fact_without_usable_numbers_is_confirmed_from_the_default(head):
     note = parse_note("facts/a.md", plan_confirmation("facts/a.md", f"{head}Maya likes tea\n".encode()).after)
     assert (note.confidence, note.confirmations, note.text) == (0.82, 1, "Maya likes tea")

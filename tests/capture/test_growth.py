@@ -201,12 +201,8 @@ def test_a_session_of_any_agent_grows_into_the_same_episode(write, script, data)
 
 def test_an_agent_at_work_adds_turns_and_changes_none():
     script = [
-        ("user", "go"),
-        ("agent", "I look."),
-        ("calls", "Porto"),
-        ("agent", "Now the report."),
-        ("agent", "Done."),
-    ]
+        ("user", "go"), ("agent", "I look."), ("calls", "Porto"), ("agent", "Now the report."), ("agent", "Done."),
+    ]  # fmt: skip
     lines = [f"{json.dumps(line)}\n" for line in claude_code(script)]
     (episode,) = check_growth(lines, 2, 4, 5).values()
     assert [turn.text for turn in episode.turns] == [

@@ -76,14 +76,9 @@ def test_each_statement_of_a_memory_file_stands_alone():
 def test_what_states_nothing_is_left_out_and_counted():
     _, left_out = read(MEMORY)
     assert left_out == {
-        "empty lines of a form": 2,
-        "labels of what stands below them": 1,
-        "blocks of code": 1,
-        "rows of tables": 2,
-        "quoted lines": 1,
-        "links": 2,
-        "questions": 1,
-    }
+        "empty lines of a form": 2, "labels of what stands below them": 1, "blocks of code": 1, "rows of tables": 2,
+        "quoted lines": 1, "links": 2, "questions": 1,
+    }  # fmt: skip
 
 
 def test_a_task_and_a_date_in_front_are_told_apart_from_the_statement():
@@ -93,23 +88,20 @@ def test_a_task_and_a_date_in_front_are_told_apart_from_the_statement():
     assert (task.day, task.box, done.box) == (None, "open", "done")
 
 
-@for_each(
-    ("line", "text"),
-    [
-        ("- Maya *really* likes [[Oat milk|oat milk]] in `coffee`", "Maya really likes oat milk in coffee"),
-        ("* Maya likes tea\n  and scones on Sundays", "Maya likes tea and scones on Sundays"),
-        ("- 14:30 - Met Alice at the kiln supplier", "House: Met Alice at the kiln supplier"),
-        ("- **09:15**: Tom called about the lease", "Tom called about the lease"),
-        ("1. The lease ends in May", "The lease ends in May"),
-        ("24. Dezember: Essen bei Oma", "House: 24. Dezember: Essen bei Oma"),
-        ("1. Mai: Essen bei Oma", "House: 1. Mai: Essen bei Oma"),
-        ("1582. Das Jahr der Reform", "House: 1582. Das Jahr der Reform"),
-        ("- rent: 900 euros", "House: rent: 900 euros"),
-        ("- Die Miete kommt zum Ersten", "House: Die Miete kommt zum Ersten"),
-        ("Rooms:\n\n- the blue one with two beds", "House, Rooms: the blue one with two beds"),
-        ("<!-- a remark\n- Maya likes tea\n-->\n- The house has a garden", "The house has a garden"),
-    ],
-)
+@for_each(("line", "text"), [
+    ("- Maya *really* likes [[Oat milk|oat milk]] in `coffee`", "Maya really likes oat milk in coffee"),
+    ("* Maya likes tea\n  and scones on Sundays", "Maya likes tea and scones on Sundays"),
+    ("- 14:30 - Met Alice at the kiln supplier", "House: Met Alice at the kiln supplier"),
+    ("- **09:15**: Tom called about the lease", "Tom called about the lease"),
+    ("1. The lease ends in May", "The lease ends in May"),
+    ("24. Dezember: Essen bei Oma", "House: 24. Dezember: Essen bei Oma"),
+    ("1. Mai: Essen bei Oma", "House: 1. Mai: Essen bei Oma"),
+    ("1582. Das Jahr der Reform", "House: 1582. Das Jahr der Reform"),
+    ("- rent: 900 euros", "House: rent: 900 euros"),
+    ("- Die Miete kommt zum Ersten", "House: Die Miete kommt zum Ersten"),
+    ("Rooms:\n\n- the blue one with two beds", "House, Rooms: the blue one with two beds"),
+    ("<!-- a remark\n- Maya likes tea\n-->\n- The house has a garden", "The house has a garden"),
+])  # fmt: skip
 def test_a_line_becomes(line, text):
     assert read(f"# House\n\n{line}\n")[0] == [text]
 
@@ -153,9 +145,6 @@ def test_lines_of_any_script_state_something():
     body = "# 关于我\n\n- 我对花生过敏\n- 喜欢喝绿茶\n- 工作：\n  - 在腾讯做工程师\n- 你喜欢什么？\n- 电话：\n- Я люблю чай\n"
     left_out: Counter[str] = Counter()
     assert [statement.text for statement in read_statements(body, left_out)] == [
-        "我对花生过敏",
-        "关于我: 喜欢喝绿茶",
-        "关于我, 工作: 在腾讯做工程师",
-        "Я люблю чай",
-    ]
+        "我对花生过敏", "关于我: 喜欢喝绿茶", "关于我, 工作: 在腾讯做工程师", "Я люблю чай",
+    ]  # fmt: skip
     assert left_out == {"labels of what stands below them": 1, "questions": 1, "empty lines of a form": 1}

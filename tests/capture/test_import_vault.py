@@ -52,13 +52,8 @@ def project(tmp_path):
     """A project of basic-memory."""
     folder = tmp_path / "private" / "my-notes"
     (folder / "people").mkdir(parents=True)
-    maya = NOTE.format(
-        title="Maya Chen",
-        type="person",
-        permalink="people/maya-chen",
-        category="preference",
-        said="Maya Chen likes tea",
-    )
+    about = {"title": "Maya Chen", "type": "person", "permalink": "people/maya-chen", "category": "preference"}
+    maya = NOTE.format(**about, said="Maya Chen likes tea")
     (folder / "people" / "maya-chen.md").write_text(maya)
     (folder / "kiln.md").write_text(
         "---\ntitle: Kiln\npermalink: kiln\n---\n- [fact] fires at 1200 degrees\n- part_of [[people/maya-chen]]\n"
@@ -166,9 +161,8 @@ def test_edges_are_added_to_the_note_that_is_there(vault, tmp_path):
     with vault.memory() as memory:
         done = take(memory, source)
         assert done.left_out == {"relations without two names": 1}
-        assert (vault.root / "entities/Maya Chen.md").read_bytes() == (
-            theirs + "- friend_of [[tom]]\r\n- prefers [[tea]]\r\n"
-        ).encode()
+        written = (theirs + "- friend_of [[tom]]\r\n- prefers [[tea]]\r\n").encode()
+        assert (vault.root / "entities/Maya Chen.md").read_bytes() == written
         assert not (vault.root / "entities/maya.md").exists()
         assert take(memory, source).commit is None
 
@@ -287,9 +281,8 @@ def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vaul
     tails = Counter(candidate.id[-5:] for candidate in candidates)
     shared = [candidate for candidate in candidates if tails[candidate.id[-5:]] > 1]
     assert len(shared) >= 2, "none share a tail: that is the case this is about"
-    rows = "\n".join(
-        json.dumps({"memory": c.text, "id": c.imported_from.removeprefix("mem0 ")}) for c in shared
-    ).encode()
+    named = [{"memory": each.text, "id": each.imported_from.removeprefix("mem0 ")} for each in shared]
+    rows = "\n".join(map(json.dumps, named)).encode()
     with vault.memory() as memory:
         assert take(memory, io.BytesIO(rows)).counts == {"facts": len(shared)}
         assert take(memory, io.BytesIO(rows)).commit is None

@@ -23,61 +23,42 @@ def material(*said, earlier=()):
     return Material("s", None, None, None, tuple(turns), tuple(NumberedTurn(0, "Assistant", text) for text in earlier))
 
 
-@for_each(
-    "said",
-    [
-        ["hi"],
-        ["Hallo!", "Hallo."],
-        ["merci", "Avec plaisir."],
-        ["谢谢"],
-        ["да, спасибо"],
-        ["/review"],
-        ["run the tests", "All 42 pass."],
-        ["continue", "Done.", "ok, thanks"],
-        ["🎉"],
-        ["Good morning!", "Good morning!"],
-        ["Thank you very much, see you tomorrow"],
-        ["Guten Morgen", "Guten Morgen!", "mach bitte weiter", "Gern.", "vielen Dank, bis morgen"],
-        ["merci beaucoup", "Je vous en prie."],
-        ["Bonsoir ! Ça va ?"],
-        ["Buenos dias", "Hola.", "muchísimas gracias"],
-        ["Bom dia!", "Bom dia.", "muito obrigada, até amanhã"],
-        ["Buongiorno", "Ciao.", "grazie mille, a domani"],
-        ["早上好", "早上好！", "非常感谢，辛苦了"],
-        ["おはようございます", "おはようございます。", "ありがとうございました、お疲れ様でした"],
-        ["좋은 아침이에요", "안녕하세요.", "정말 감사합니다, 내일 봐요"],
-        ["Доброе утро!", "Здравствуйте!", "Большое спасибо, до завтра"],
-        ["صباح الخير", "صباح النور", "شكراً جزيلاً، مع السلامة"],
-    ],
-)
+@for_each("said", [
+    ["hi"],
+    ["Hallo!", "Hallo."],
+    ["merci", "Avec plaisir."],
+    ["谢谢"],
+    ["да, спасибо"],
+    ["/review"],
+    ["run the tests", "All 42 pass."],
+    ["continue", "Done.", "ok, thanks"],
+    ["🎉"],
+    ["Good morning!", "Good morning!"],
+    ["Thank you very much, see you tomorrow"],
+    ["Guten Morgen", "Guten Morgen!", "mach bitte weiter", "Gern.", "vielen Dank, bis morgen"],
+    ["merci beaucoup", "Je vous en prie."],
+    ["Bonsoir ! Ça va ?"],
+    ["Buenos dias", "Hola.", "muchísimas gracias"],
+    ["Bom dia!", "Bom dia.", "muito obrigada, até amanhã"],
+    ["Buongiorno", "Ciao.", "grazie mille, a domani"],
+    ["早上好", "早上好！", "非常感谢，辛苦了"],
+    ["おはようございます", "おはようございます。", "ありがとうございました、お疲れ様でした"],
+    ["좋은 아침이에요", "안녕하세요.", "정말 감사합니다, 내일 봐요"],
+    ["Доброе утро!", "Здравствуйте!", "Большое спасибо, до завтра"],
+    ["صباح الخير", "صباح النور", "شكراً جزيلاً، مع السلامة"],
+])  # fmt: skip
 def test_greetings_thanks_and_a_command_state_nothing(said):
     assert states_nothing(material(*said))
 
 
-@for_each(
-    "said",
-    [
-        ["hi, I am Maya"],
-        ["good morning, I moved to Berlin"],
-        ["thanks a lot, Tom liked the cake"],
-        ["Guten Abend, ich bin jetzt Vegetarier"],
-        ["bis morgen ziehe ich um"],
-        ["merci beaucoup, Marie est guérie"],
-        ["buenas noches, mañana vuelo a Lima"],
-        ["bom dia, mudei para o Porto"],
-        ["grazie mille, il cane sta meglio"],
-        ["早上好，我搬到柏林了"],
-        ["おはようございます、引っ越しました"],
-        ["좋은 아침, 저는 베를린으로 이사했어요"],
-        ["доброе утро, я переехала в Берлин"],
-        ["صباح الخير، انتقلت إلى برلين"],
-        ["hi", "How was your morning?", "good morning"],
-        ["/remember I hate tea"],
-        ["go ahead", "x" * (MAX_ANSWERED + 1)],
-        ["hi", "Do you eat fish?", "no"],
-        ["run npm test"],
-    ],
-)
+@for_each("said", [
+    ["hi, I am Maya"], ["good morning, I moved to Berlin"], ["thanks a lot, Tom liked the cake"],
+    ["Guten Abend, ich bin jetzt Vegetarier"], ["bis morgen ziehe ich um"], ["merci beaucoup, Marie est guérie"],
+    ["buenas noches, mañana vuelo a Lima"], ["bom dia, mudei para o Porto"], ["grazie mille, il cane sta meglio"],
+    ["早上好，我搬到柏林了"], ["おはようございます、引っ越しました"], ["좋은 아침, 저는 베를린으로 이사했어요"], ["доброе утро, я переехала в Берлин"],
+    ["صباح الخير، انتقلت إلى برلين"], ["hi", "How was your morning?", "good morning"], ["/remember I hate tea"],
+    ["go ahead", "x" * (MAX_ANSWERED + 1)], ["hi", "Do you eat fish?", "no"], ["run npm test"],
+])  # fmt: skip
 def test_what_may_state_something_is_for_a_model(said):
     assert not states_nothing(material(*said))
 
@@ -174,15 +155,6 @@ def test_an_episode_that_git_has_is_committed_as_it_grows_so_that_a_rebase_goes_
         assert "thanks" in head_of(vault, done.path)
     assert commits(vault)[-3:] == ["extract: 1 fact from session s9", "elsewhere", "keep: 1 turn of session s9"]
     assert vault.status() == f"?? {untracked.path}"
-
-
-def test_facts_that_are_known_are_said_again(service, vault, tmp_path):
-    for session in ("s8", "s9"):
-        service.answers[session] = facts_of("Maya plays the flute.")
-    with vault.memory() as memory:
-        for session in ("s8", "s9"):
-            memory.extract(write_talk(tmp_path / "talk.jsonl", f"I play the flute, {session}.", session=session))
-    assert commits(vault) == ["extract: 1 fact from session s8", "extract: 1 fact confirmed from session s9"]
 
 
 def test_a_change_that_git_refuses_takes_along_what_travels_later(service, vault, thanks):

@@ -63,49 +63,35 @@ def test_the_tables_lead_to_canonical_names_in_one_step():
     assert not set(INVERSES.values()) & SYMMETRIC
 
 
-@for_each(
-    ("written", "expected"),
-    [
-        (("A", "child_of", "B"), ("B", "parent_of", "A")),
-        (("A", "owned_by", "B"), ("B", "owns", "A")),
-        (("A", "led_to", "B"), ("B", "caused_by", "A")),
-        (("A", "caused", "B"), ("B", "caused_by", "A")),
-        (("A", "resulted_in", "B"), ("B", "caused_by", "A")),
-        (("Facebook", "employs", "Maya"), ("Maya", "works_at", "Facebook")),
-        (("Luna", "pet_of", "Maya"), ("Maya", "has_pet", "Luna")),
-        (("W", "mother_of", "S"), ("W", "parent_of", "S")),
-        (("W", "father_of", "S"), ("W", "parent_of", "S")),
-        (("Zoe", "married_to", "Adam"), ("Adam", "spouse_of", "Zoe")),
-        (("A", "likes", "B"), ("A", "prefers", "B")),
-        (("A", "because_of", "B"), ("A", "caused_by", "B")),
-        (("sam", "knows", "Maya"), ("Maya", "knows", "sam")),
-        (
-            ("Caroline's grandmother", "grandmother_of", "Caroline"),
-            ("Caroline's grandmother", "grandparent_of", "Caroline"),
-        ),
-        (("Caroline", "supported_by", "her friends"), ("her friends", "supports", "Caroline")),
-        (("Becoming Nicole", "written_by", "Amy"), ("Amy", "wrote", "Becoming Nicole")),
-    ],
-)
+@for_each(("written", "expected"), [
+    (("A", "child_of", "B"), ("B", "parent_of", "A")),
+    (("A", "owned_by", "B"), ("B", "owns", "A")),
+    (("A", "led_to", "B"), ("B", "caused_by", "A")),
+    (("A", "caused", "B"), ("B", "caused_by", "A")),
+    (("A", "resulted_in", "B"), ("B", "caused_by", "A")),
+    (("Facebook", "employs", "Maya"), ("Maya", "works_at", "Facebook")),
+    (("Luna", "pet_of", "Maya"), ("Maya", "has_pet", "Luna")),
+    (("W", "mother_of", "S"), ("W", "parent_of", "S")),
+    (("W", "father_of", "S"), ("W", "parent_of", "S")),
+    (("Zoe", "married_to", "Adam"), ("Adam", "spouse_of", "Zoe")),
+    (("A", "likes", "B"), ("A", "prefers", "B")),
+    (("A", "because_of", "B"), ("A", "caused_by", "B")),
+    (("sam", "knows", "Maya"), ("Maya", "knows", "sam")),
+    (
+        ("Caroline's grandmother", "grandmother_of", "Caroline"),
+        ("Caroline's grandmother", "grandparent_of", "Caroline"),
+    ),
+    (("Caroline", "supported_by", "her friends"), ("her friends", "supports", "Caroline")),
+    (("Becoming Nicole", "written_by", "Amy"), ("Amy", "wrote", "Becoming Nicole")),
+])  # fmt: skip
 def test_edges_take_their_canonical_form(written, expected):
     assert normalise(*written) == expected
 
 
-@for_each(
-    "relation",
-    [
-        "enjoys",
-        "loves",
-        "works_with",
-        "gift_from",
-        "felt",
-        "has_birthday_around",
-        "is_a",
-        "wants_to_work_in",
-        "met",
-        "visited",
-    ],
-)
+@for_each("relation", [
+    "enjoys", "loves", "works_with", "gift_from", "felt", "has_birthday_around", "is_a", "wants_to_work_in", "met",
+    "visited",
+])  # fmt: skip
 def test_what_is_only_nearly_the_same_stays_as_it_is(relation):
     assert normalise("Maya", relation, "Acme") == ("Maya", relation, "Acme")
 
@@ -123,38 +109,32 @@ def test_names_lose_brackets_and_surplus_space():
     assert normalise("the [[Acme]] office", "located_in", "[[[[Oslo]]]]") == ("the Acme office", "located_in", "Oslo")
 
 
-@pytest.mark.parametrize(
-    ("edge", "word"),
-    [
-        (Edge("", "knows", "B"), "lacks a name"),
-        (Edge("A", "knows", " [[]] "), "lacks a name"),
-        (Edge("A", "", "B"), "lacks a relation"),
-        (Edge("A", " -42- ", "B"), "lacks a relation"),
-        (Edge("Maya", "knows", "[[maya]]"), "to itself"),
-    ],
-)
+@pytest.mark.parametrize(("edge", "word"), [
+    (Edge("", "knows", "B"), "lacks a name"),
+    (Edge("A", "knows", " [[]] "), "lacks a name"),
+    (Edge("A", "", "B"), "lacks a relation"),
+    (Edge("A", " -42- ", "B"), "lacks a relation"),
+    (Edge("Maya", "knows", "[[maya]]"), "to itself"),
+])  # fmt: skip
 def test_an_edge_that_is_empty_label_is_refused(edge, word):
     with pytest.raises(BadInputError, match=word):
         normalise_edge(edge)
 
 
-@for_each(
-    ("relation", "expected"),
-    [
-        ("works_at", ("person", "organization")),
-        ("employs", ("organization", "person")),
-        ("Works For", ("person", "organization")),
-        ("lives_in", ("person", "place")),
-        ("has_pet", ("person", "pet")),
-        ("pet_of", ("pet", "person")),
-        ("parent_of", ("person", "person")),
-        ("child_of", ("person", "person")),
-        ("prefers", ("person", "concept")),
-        ("caused_by", ("concept", "concept")),
-        ("symbolizes", ("concept", "concept")),
-        ("", ("concept", "concept")),
-    ],
-)
+@for_each(("relation", "expected"), [
+    ("works_at", ("person", "organization")),
+    ("employs", ("organization", "person")),
+    ("Works For", ("person", "organization")),
+    ("lives_in", ("person", "place")),
+    ("has_pet", ("person", "pet")),
+    ("pet_of", ("pet", "person")),
+    ("parent_of", ("person", "person")),
+    ("child_of", ("person", "person")),
+    ("prefers", ("person", "concept")),
+    ("caused_by", ("concept", "concept")),
+    ("symbolizes", ("concept", "concept")),
+    ("", ("concept", "concept")),
+])  # fmt: skip
 def test_a_relation_tells_what_it_joins(relation, expected):
     assert entity_types(relation) == expected
 

@@ -76,15 +76,12 @@ def test_a_folder_of_chats_is_extracted_under_their_titles(vault, sources, capsy
     assert err.count(f"quaid extract {sources['chats']}") == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "---\ntitle: A\npermalink: a\ntype: note\n---\n- see [[B]]\n- important #todo\n",
-        "---\ntitle: A\npermalink: /posts/a/\n---\n## Relations\n- brother [[Tom]]\n",
-        "---\ntitle: A\npermalink: a\n---\n- [Maya] said hello to all\n",
-        "---\npermalink: a\n---\n## Observations\n- [fact] no title\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "---\ntitle: A\npermalink: a\ntype: note\n---\n- see [[B]]\n- important #todo\n",
+    "---\ntitle: A\npermalink: /posts/a/\n---\n## Relations\n- brother [[Tom]]\n",
+    "---\ntitle: A\npermalink: a\n---\n- [Maya] said hello to all\n",
+    "---\npermalink: a\n---\n## Observations\n- [fact] no title\n",
+])  # fmt: skip
 def test_own_notes_with_a_permalink_stay_notes(text):
     assert select_format(ImportSource("Garden", {f"{n}.md": text.encode() for n in range(3)})).name == "notes"
 

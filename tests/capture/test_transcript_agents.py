@@ -63,23 +63,15 @@ def test_codex_says_everything_twice_and_it_is_read_once():
         *asked("Thanks", at=8),
     )  # fmt: skip
     assert said(conversation) == [
-        ("User", "Water the garden"),
-        ("Assistant", "I will look."),
-        ("Assistant", "Done."),
-        ("User", "Thanks"),
-    ]
+        ("User", "Water the garden"), ("Assistant", "I will look."), ("Assistant", "Done."), ("User", "Thanks"),
+    ]  # fmt: skip
     assert (conversation.session, conversation.source, conversation.project) == ("019a", "codex", "garden")
     assert conversation.started == utc(2026, 4, 30, 10)
     assert [turn.at.second for turn in conversation.turns] == [5, 6, 7, 8]
     assert conversation.skipped == {
-        "bookkeeping": 2,
-        "system or tool": 1,
-        "injected": 3,
-        "thinking": 1,
-        "tool call": 1,
-        "tool result": 2,
+        "bookkeeping": 2, "system or tool": 1, "injected": 3, "thinking": 1, "tool call": 1, "tool result": 2,
         "unknown type": 1,
-    }
+    }  # fmt: skip
 
 
 def test_what_codex_kept_only_as_events_or_only_as_items_is_read():
@@ -176,14 +168,9 @@ def test_geminis_log_of_patches_becomes_what_the_terminal_shows():
     assert (conversation.session, conversation.source, conversation.project) == ("7c1f", "gemini", "garden")
     assert conversation.started == utc(2026, 9, 28, 10)
     assert conversation.skipped == {
-        "tool result": 1,
-        "empty": 1,
-        "thinking": 1,
-        "notice": 1,
-        "abandoned branch": 2,
-        "unknown rewind": 1,
+        "tool result": 1, "empty": 1, "thinking": 1, "notice": 1, "abandoned branch": 2, "unknown rewind": 1,
         "unknown type": 1,
-    }
+    }  # fmt: skip
 
 
 def test_a_log_that_holds_only_the_models_view_is_read_from_that():
@@ -266,15 +253,9 @@ def test_an_openclaw_session_is_read_without_its_machinery():
     assert (conversation.session, conversation.source, conversation.project) == ("c1", "openclaw", "claw")
     assert conversation.started == utc(2026, 2, 1, 10)
     assert conversation.skipped == {
-        "bookkeeping": 2,
-        "tool call": 1,
-        "system or tool": 2,
-        "injected": 1,
-        "thinking": 3,
-        "summary": 1,
-        "silence": 1,
-        "unknown type": 1,
-    }
+        "bookkeeping": 2, "tool call": 1, "system or tool": 2, "injected": 1, "thinking": 3, "summary": 1,
+        "silence": 1, "unknown type": 1,
+    }  # fmt: skip
 
 
 def test_a_branch_that_openclaw_left_is_left_out():
@@ -300,42 +281,36 @@ def test_what_was_said_before_a_compaction_or_a_reset_belongs_to_the_session(kin
     assert [turn.text for turn in session.user("newer").read().turns] == ["old", "new", "newer"]
 
 
-@for_each(
-    ("written", "typed"),
-    [
-        ("[Telegram Maya Chen id:123 2026-02-01 10:00 UTC] I moved to Oslo", "I moved to Oslo"),
-        ("[Sun 2026-02-01 10:00 UTC] good morning", "good morning"),
-        ('Conversation info (untrusted metadata):\n```json\n{"x": 1}\n```\n\nhello\n[message_id: 5]', "hello"),
-        ("[media attached: /tmp/a.png (image/png)]", None),
-        ("<quaid-memory>\n[MEMORY] tea\n</quaid-memory>\nwhat now?", "what now?"),
-        ("[cron:1f daily] Summarise the day", None),
-        ("Read HEARTBEAT.md if it exists (workspace context). Follow it strictly.", None),
-        ("[Sun 2026-02-01 10:00 UTC] Read HEARTBEAT.md if it exists.", None),
-        ("[Inter-session message] sourceSession=x\nhi", None),
-    ],
-)
+@for_each(("written", "typed"), [
+    ("[Telegram Maya Chen id:123 2026-02-01 10:00 UTC] I moved to Oslo", "I moved to Oslo"),
+    ("[Sun 2026-02-01 10:00 UTC] good morning", "good morning"),
+    ('Conversation info (untrusted metadata):\n```json\n{"x": 1}\n```\n\nhello\n[message_id: 5]', "hello"),
+    ("[media attached: /tmp/a.png (image/png)]", None),
+    ("<quaid-memory>\n[MEMORY] tea\n</quaid-memory>\nwhat now?", "what now?"),
+    ("[cron:1f daily] Summarise the day", None),
+    ("Read HEARTBEAT.md if it exists (workspace context). Follow it strictly.", None),
+    ("[Sun 2026-02-01 10:00 UTC] Read HEARTBEAT.md if it exists.", None),
+    ("[Inter-session message] sourceSession=x\nhi", None),
+])  # fmt: skip
 def test_what_a_gateway_puts_around_a_message_is_not_said(written, typed):
     assert [turn.text for turn in Claw().user(written).read().turns] == ([typed] if typed else [])
 
 
-@for_each(
-    ("written", "left"),
-    [
-        ("[[reply_to_current]] Yes, on Monday.", "Yes, on Monday."),
-        ("[[reply_to:message-7]]\n[[audio_as_voice]]\nYes.", "Yes."),
-        ("Yes. [[reply_to_current]]", "Yes."),
-        ("Write `[[reply_to_current]]` first.", "Write `[[reply_to_current]]` first."),
-        ("See [[Maya Chen]]", "See [[Maya Chen]]"),
-        ("[[reply_to_current]] NO_REPLY", None),
-        ("\u26a0\ufe0f Agent failed before reply: Unknown model: x.\nLogs: openclaw logs --follow", None),
-        ("[assistant turn failed before producing content]", None),
-        ("\u26a0\ufe0f \U0001f6e0\ufe0f Exec: `npm test` failed: exit 1", None),
-        (
-            "\u26a0\ufe0f The migration failed twice, so I stopped.",
-            "\u26a0\ufe0f The migration failed twice, so I stopped.",
-        ),
-    ],
-)
+@for_each(("written", "left"), [
+    ("[[reply_to_current]] Yes, on Monday.", "Yes, on Monday."),
+    ("[[reply_to:message-7]]\n[[audio_as_voice]]\nYes.", "Yes."),
+    ("Yes. [[reply_to_current]]", "Yes."),
+    ("Write `[[reply_to_current]]` first.", "Write `[[reply_to_current]]` first."),
+    ("See [[Maya Chen]]", "See [[Maya Chen]]"),
+    ("[[reply_to_current]] NO_REPLY", None),
+    ("\u26a0\ufe0f Agent failed before reply: Unknown model: x.\nLogs: openclaw logs --follow", None),
+    ("[assistant turn failed before producing content]", None),
+    ("\u26a0\ufe0f \U0001f6e0\ufe0f Exec: `npm test` failed: exit 1", None),
+    (
+        "\u26a0\ufe0f The migration failed twice, so I stopped.",
+        "\u26a0\ufe0f The migration failed twice, so I stopped.",
+    ),
+])  # fmt: skip
 def test_directives_and_failures_of_the_gateway_are_no_answer(written, left):
     assert [turn.text for turn in Claw().assistant(written).read().turns] == ([left] if left else [])
 
@@ -378,12 +353,8 @@ def test_hermes_repeats_the_conversation_in_every_call_and_it_is_read_once():
         {"atof_version": 2},
     )
     assert said(conversation) == [
-        ("User", "hi"),
-        ("Assistant", "Looking."),
-        ("Assistant", "yo"),
-        ("User", "more"),
-        ("Assistant", "ok"),
-    ]
+        ("User", "hi"), ("Assistant", "Looking."), ("Assistant", "yo"), ("User", "more"), ("Assistant", "ok"),
+    ]  # fmt: skip
     assert (conversation.session, conversation.source) == ("h1", "hermes")
     assert conversation.skipped == {"bookkeeping": 1, "tool call": 1, "unknown type": 1}
 

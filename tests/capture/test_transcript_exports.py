@@ -9,6 +9,7 @@ import zipfile
 from datetime import UTC, datetime
 
 import pytest
+from matrices import for_each
 from transcript_reading import read_transcript, said
 
 from quaid.capture.transcripts import exports, read_conversations
@@ -70,22 +71,14 @@ def test_a_chatgpt_conversation_is_what_was_shown():
         ]
     )
     assert said(conversation) == [
-        ("User", "look"),
-        ("Assistant", "It is a cat."),
-        ("Assistant", "More."),
-        ("User", "spoken"),
-    ]
+        ("User", "look"), ("Assistant", "It is a cat."), ("Assistant", "More."), ("User", "spoken"),
+    ]  # fmt: skip
     assert (conversation.session, conversation.source, conversation.project) == ("g1", "chatgpt", None)
     assert conversation.started == datetime(2026, 7, 16, 1, 15, tzinfo=UTC)
     assert conversation.turns[0].at.microsecond == 500_000
     assert conversation.skipped == {
-        "system or tool": 2,
-        "attachment": 3,
-        "hidden": 1,
-        "thinking": 1,
-        "tool call": 1,
-        "empty": 1,
-    }
+        "system or tool": 2, "attachment": 3, "hidden": 1, "thinking": 1, "tool call": 1, "empty": 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("current", ["n1", None, "nowhere"])
@@ -175,17 +168,6 @@ def test_what_is_broken_in_an_export_is_counted_and_the_rest_is_read():
     assert [found.session for found in read_all(f"[{good[0]},{deep},{good[2]}]")] == ["c0", "c2"]
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"chat_messages": []}', '[{"uuid": 1}]', '{"mapping": {}}'])
-def test_json_without_a_conversation_is_refused(text):
-    with pytest.raises(BadInputError, match="is not a transcript Quaid knows"):
-        read_all(text)
-
-
-def test_an_export_that_breaks_off_in_its_first_conversation_is_refused():
-    with pytest.raises(BadInputError, match="holds no conversation that can be read"):
-        read_all(json.dumps([claude()])[:-3])
-
-
 def test_a_conversation_beyond_all_measure_is_skipped(monkeypatch):
     monkeypatch.setattr(exports, "CONVERSATION_LIMIT", 3000)
     found = [claude({"sender": "human", "text": "x" * size}, session=str(size)) for size in (10, 100_000, 20, 30)]
@@ -254,30 +236,33 @@ def test_an_archive_that_cannot_be_wound_back_is_read_too(tmp_path):
     assert read_transcript(Pipe(path.read_bytes())).session == "a"
 
 
-@pytest.mark.parametrize(
-    ("packed", "words"),
-    [
-        (archive({"notes.txt": "hi"}).getvalue(), "without conversations.json"),
-        (archive({"conversations.json": "[]"}).getvalue(), "holds no conversation"),
-        (archive({"conversations.json": [claude()]}).getvalue()[:-30], "damaged ZIP archive"),
-        (b"PK\x03\x04nonsense", "damaged ZIP archive"),
-        (
-            archive({"conversations.json": [claude()]}).getvalue().replace(b"conversations", b"conversatioms", 1),
-            "damaged",
-        ),
-    ],
-)
-def test_an_archive_without_conversations_is_refused_in_a_sentence(packed, words):
-    with pytest.raises(BadInputError, match=words):
-        read_all(packed)
+def zipped(name="conversations.json", value=None):
+    return archive({name: [claude()] if value is None else value}).getvalue()
 
 
-def test_an_archive_that_asks_for_a_password_is_refused():
-    packed = bytearray(archive({"conversations.json": [claude()]}).getvalue())
+def encrypted():
+    packed = bytearray(zipped())
     packed[6] |= 1
     packed[packed.index(b"PK\x01\x02") + 8] |= 1
-    with pytest.raises(BadInputError, match=r"cannot be unpacked .*password"):
-        read_all(bytes(packed))
+    return bytes(packed)
+
+
+@for_each(("data", "words"), [
+    ("[]", "is not a transcript Quaid knows"),
+    ('{"chat_messages": []}', "is not a transcript Quaid knows"),
+    ('[{"uuid": 1}]', "is not a transcript Quaid knows"),
+    ('{"mapping": {}}', "is not a transcript Quaid knows"),
+    (json.dumps([claude()])[:-3], "holds no conversation that can be read"),
+    (zipped("notes.txt", "hi"), "without conversations.json"),
+    (zipped(value="[]"), "holds no conversation"),
+    (zipped()[:-30], "damaged ZIP archive"),
+    (b"PK\x03\x04nonsense", "damaged ZIP archive"),
+    (zipped().replace(b"conversations", b"conversatioms", 1), "damaged"),
+    (encrypted(), "cannot be unpacked .*password"),
+])  # fmt: skip
+def test_what_holds_no_conversation_is_refused_in_a_sentence(data, words):
+    with pytest.raises(BadInputError, match=words):
+        read_all(data)
 
 
 def test_an_archive_that_unpacks_without_end_is_stopped(monkeypatch):

@@ -30,14 +30,9 @@ FILES = {
         "claude-code",
         "11111111-2222-4333-8444-555555555555",
         [
-            ("User", "Please WRITEFILE now"),
-            ("Assistant", "I will write the file."),
-            ("Assistant", "Stub answer 2."),
-            ("User", "Now RECALLTOOL please"),
-            ("Assistant", "Stub answer 4."),
-            ("User", "/compact keep the decisions"),
-            ("User", "Now SPAWN a helper"),
-            ("Assistant", "Stub answer 9."),
+            ("User", "Please WRITEFILE now"), ("Assistant", "I will write the file."),
+            ("Assistant", "Stub answer 2."), ("User", "Now RECALLTOOL please"), ("Assistant", "Stub answer 4."),
+            ("User", "/compact keep the decisions"), ("User", "Now SPAWN a helper"), ("Assistant", "Stub answer 9."),
             ("Assistant", "Stub answer 10."),
         ],
     ),
@@ -77,7 +72,7 @@ FILES = {
             ("Assistant", "Done! The hello function is ready."),
         ],
     ),
-}
+}  # fmt: skip
 
 
 def shared(name):

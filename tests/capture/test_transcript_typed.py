@@ -60,31 +60,22 @@ def test_the_arguments_of_a_command_were_typed(first):
 
 
 def test_a_switch_of_the_program_states_nothing_and_a_sentence_does():
-    session = (
-        Session().user("hi").user(command("model", "opus")).user("<local-command-stdout>Set</local-command-stdout>")
-    )
+    session = Session().user("hi").user(command("model", "opus"))
+    session.user("<local-command-stdout>Set</local-command-stdout>")
     session.user(command("goal", "finish my thesis by June")).user("<local-command-stdout>ok</local-command-stdout>")
-    session.add("system", subtype="local_command", content=command("effort", "high"))
-    session.add("system", subtype="local_command", content="<local-command-stdout>high</local-command-stdout>")
-    session.add("system", subtype="local_command", content=command("btw", "my sister moved to Ghent"))
-    session.user("go on").add("system", subtype="local_command", content=command("btw", "her name is Ana"))
-    conversation = session.read()
-    assert [turn.text for turn in conversation.turns] == [
-        "hi",
-        "/goal finish my thesis by June",
-        "/btw my sister moved to Ghent",
-        "go on",
-        "/btw her name is Ana",
-    ]
-
-
-def test_a_switch_whose_output_is_a_line_of_the_system_states_nothing_either():
-    session = Session().user("hi").user("<local-command-caveat>x</local-command-caveat>", isMeta=True)
+    session.user("<local-command-caveat>x</local-command-caveat>", isMeta=True)
     session.user(command("model", "opus", first="name"))
-    session.add("system", subtype="local_command", content="<local-command-stdout>Set</local-command-stdout>")
-    conversation = session.user("I was born in Porto").read()
-    assert [turn.text for turn in conversation.turns] == ["hi", "I was born in Porto"]
-    assert conversation.skipped["command"] == 2
+    for content in (
+        "<local-command-stdout>Set</local-command-stdout>",
+        command("effort", "high"),
+        "<local-command-stdout>high</local-command-stdout>",
+        command("btw", "my sister moved to Ghent"),
+    ):
+        session.add("system", subtype="local_command", content=content)
+    session.user("go on").add("system", subtype="local_command", content=command("btw", "her name is Ana"))
+    assert [turn.text for turn in session.read().turns] == [
+        "hi", "/goal finish my thesis by June", "/btw my sister moved to Ghent", "go on", "/btw her name is Ana",
+    ]  # fmt: skip
 
 
 def test_a_note_to_memory_was_typed_and_a_shell_command_states_nothing():
@@ -121,34 +112,22 @@ def test_an_answer_follows_its_question():
         .read()
     )
     assert said(conversation) == [
-        ("User", "plan dinner"),
-        ("Assistant", "Let me ask."),
-        ("Assistant", "Do you eat fish?"),
-        ("User", "No\nallergic since 2019"),
-        ("Assistant", 'Which city is "home"?'),
-        ("User", "Porto\nsince May"),
+        ("User", "plan dinner"), ("Assistant", "Let me ask."), ("Assistant", "Do you eat fish?"),
+        ("User", "No\nallergic since 2019"), ("Assistant", 'Which city is "home"?'), ("User", "Porto\nsince May"),
         ("Assistant", "Noted."),
-    ]
+    ]  # fmt: skip
     assert "tool result" not in conversation.skipped
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'User has answered your questions: "Do you eat fish?"="No, never", "Tea?"="Green, please". You can now go on.',
-        'Answered: "Do you eat fish?"="No, never" selected preview:\n<b> user notes: so, "Tea?"="Green, please"',
-    ],
-)
+@pytest.mark.parametrize("text", [
+    'User has answered your questions: "Do you eat fish?"="No, never", "Tea?"="Green, please". You can now go on.',
+    'Answered: "Do you eat fish?"="No, never" selected preview:\n<b> user notes: so, "Tea?"="Green, please"',
+    'The user answered: "Do you eat fish?"="No, never", "Tea?"="Green, please". Read the answers carefully: they may ask back.',
+])  # fmt: skip
 def test_an_answer_is_read_from_the_words_where_nothing_else_holds_it(text):
     session = Session().user("go").assistant(use("AskUserQuestion", questions=[DIET, question("Tea?")]))
-    turns = said(session.user(result(text)).read())
-    assert [text.split("\n")[0] for _, text in turns] == [
-        "go",
-        "Do you eat fish?",
-        "No, never",
-        "Tea?",
-        "Green, please",
-    ]
+    turns = [text.split("\n")[0] for _, text in said(session.user(result(text)).read())]
+    assert turns == ["go", "Do you eat fish?", "No, never", "Tea?", "Green, please"]
 
 
 def test_an_answer_beside_the_result_of_another_call_is_kept():
@@ -159,13 +138,6 @@ def test_an_answer_beside_the_result_of_another_call_is_kept():
     session.last = "b"
     conversation = session.user(result("out", "t2")).assistant("Noted.").read()
     assert [turn.text for turn in conversation.turns] == ["go", DIET["question"], "No", "Noted."]
-
-
-def test_answers_in_the_words_of_newer_versions_are_read():
-    session = Session().user("go").assistant(use("AskUserQuestion", questions=[DIET, CITY]))
-    text = 'The user answered: "Do you eat fish?"="No", "City?"="Porto". Read the answers carefully: they may ask back.'
-    turns = [turn.text for turn in session.user(result(text)).read().turns]
-    assert turns == ["go", "Do you eat fish?", "No", "City?", "Porto"]
 
 
 def test_a_question_that_nobody_answered_is_empty_label():
@@ -226,15 +198,12 @@ def test_comments_on_a_plan_are_kept_with_the_plan():
     ]
 
 
-@pytest.mark.parametrize(
-    ("tool", "is_error", "text"),
-    [
-        ("Read", False, f"{DENIED}To tell you how to proceed, the user said:\nI live in Rome"),
-        ("Bash", True, "Exit code 1\nthe user said: I live in Rome"),
-        ("mcp__quiz__ask", False, 'User has answered your questions: "Home?"="Rome".'),
-        ("Bash", False, "User has approved\nUser feedback: I live in Rome"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "is_error", "text"), [
+    ("Read", False, f"{DENIED}To tell you how to proceed, the user said:\nI live in Rome"),
+    ("Bash", True, "Exit code 1\nthe user said: I live in Rome"),
+    ("mcp__quiz__ask", False, 'User has answered your questions: "Home?"="Rome".'),
+    ("Bash", False, "User has approved\nUser feedback: I live in Rome"),
+])  # fmt: skip
 def test_what_a_tool_put_out_was_not_said(tool, is_error, text):
     answers = {"questions": [question("Home?")], "answers": {"Home?": "Rome"}} if tool.startswith("mcp") else {}
     session = Session().user("go").assistant(use(tool)).user(result(text, is_error=is_error), toolUseResult=answers)

@@ -106,66 +106,60 @@ def test_speakers_are_names_on_one_line():
 # Plain text
 
 
-@for_each(
-    ("text", "expected"),
-    [
-        ("Just a thought.\n\nAnd another.", [("User", "Just a thought.\n\nAnd another.")]),
-        (
-            "Note: buy milk\nhttps://example.org\n12:30 lunch",
-            [("User", "Note: buy milk\nhttps://example.org\n12:30 lunch")],
-        ),
-        ("Maya: hi\nSam: hello", [("Maya", "hi"), ("Sam", "hello")]),
-        ("\n\nMaya: hi\nSam: hello", [("Maya", "hi"), ("Sam", "hello")]),
-        ("user: hi\nassistant: yo", [("user", "hi"), ("assistant", "yo")]),
-        (
-            "Maya: look\nNote: x\nhttps://example.org: y\n12:30 foo\n\nmore\nSam: ok",
-            [("Maya", "look\nNote: x\nhttps://example.org: y\n12:30 foo\n\nmore"), ("Sam", "ok")],
-        ),
-        (
-            "Maya: the list\nEggs: 12\nMilk: 2 litres\nSam: fine\nMaya: thanks",
-            [("Maya", "the list\nEggs: 12\nMilk: 2 litres"), ("Sam", "fine"), ("Maya", "thanks")],
-        ),
-        (
-            "Maya: see\n\n```yaml\nName: x\nSam: y\n```\n\nSam: nice",
-            [("Maya", "see\n\n```yaml\nName: x\nSam: y\n```"), ("Sam", "nice")],
-        ),
-        (
-            "Maya: one\n\nSam: two\nRemember Me: three\n\nMaya: four",
-            [("Maya", "one"), ("Sam", "two\nRemember Me: three"), ("Maya", "four")],
-        ),
-        ("**Maya**: hi\n**Dr. Ana de Souza:** hello", [("Maya", "hi"), ("Dr. Ana de Souza", "hello")]),
-        ("Maya:\nhi\n\nAssistant:\nhello\n\nMaya:\nbye", [("Maya", "hi"), ("Assistant", "hello"), ("Maya", "bye")]),
-        (
-            "A talk\n\nMaya: hi\nSam: yo\nMaya: bye",
-            [("User", "A talk"), ("Maya", "hi"), ("Sam", "yo"), ("Maya", "bye")],
-        ),
-        ("One day Maya came.\nKafka: a writer\nThe end.", [("User", "One day Maya came.\nKafka: a writer\nThe end.")]),
-        (
-            "Maya: agenda\n12:30 Lunch: soup\n13:00 Talk: memory\nSam: fine",
-            [("Maya", "agenda\n12:30 Lunch: soup\n13:00 Talk: memory"), ("Sam", "fine")],
-        ),
-        (
-            "Maya: a\nSam: b\n\nMaya: c\n\nSam: d\nWell Then: e",
-            [("Maya", "a"), ("Sam", "b"), ("Maya", "c"), ("Sam", "d\nWell Then: e")],
-        ),
-        ("System: you are\nUser: hi", [("User", "hi")]),
-    ],
-)
+@for_each(("text", "expected"), [
+    ("Just a thought.\n\nAnd another.", [("User", "Just a thought.\n\nAnd another.")]),
+    (
+        "Note: buy milk\nhttps://example.org\n12:30 lunch",
+        [("User", "Note: buy milk\nhttps://example.org\n12:30 lunch")],
+    ),
+    ("Maya: hi\nSam: hello", [("Maya", "hi"), ("Sam", "hello")]),
+    ("\n\nMaya: hi\nSam: hello", [("Maya", "hi"), ("Sam", "hello")]),
+    ("user: hi\nassistant: yo", [("user", "hi"), ("assistant", "yo")]),
+    (
+        "Maya: look\nNote: x\nhttps://example.org: y\n12:30 foo\n\nmore\nSam: ok",
+        [("Maya", "look\nNote: x\nhttps://example.org: y\n12:30 foo\n\nmore"), ("Sam", "ok")],
+    ),
+    (
+        "Maya: the list\nEggs: 12\nMilk: 2 litres\nSam: fine\nMaya: thanks",
+        [("Maya", "the list\nEggs: 12\nMilk: 2 litres"), ("Sam", "fine"), ("Maya", "thanks")],
+    ),
+    (
+        "Maya: see\n\n```yaml\nName: x\nSam: y\n```\n\nSam: nice",
+        [("Maya", "see\n\n```yaml\nName: x\nSam: y\n```"), ("Sam", "nice")],
+    ),
+    (
+        "Maya: one\n\nSam: two\nRemember Me: three\n\nMaya: four",
+        [("Maya", "one"), ("Sam", "two\nRemember Me: three"), ("Maya", "four")],
+    ),
+    ("**Maya**: hi\n**Dr. Ana de Souza:** hello", [("Maya", "hi"), ("Dr. Ana de Souza", "hello")]),
+    ("Maya:\nhi\n\nAssistant:\nhello\n\nMaya:\nbye", [("Maya", "hi"), ("Assistant", "hello"), ("Maya", "bye")]),
+    (
+        "A talk\n\nMaya: hi\nSam: yo\nMaya: bye",
+        [("User", "A talk"), ("Maya", "hi"), ("Sam", "yo"), ("Maya", "bye")],
+    ),
+    ("One day Maya came.\nKafka: a writer\nThe end.", [("User", "One day Maya came.\nKafka: a writer\nThe end.")]),
+    (
+        "Maya: agenda\n12:30 Lunch: soup\n13:00 Talk: memory\nSam: fine",
+        [("Maya", "agenda\n12:30 Lunch: soup\n13:00 Talk: memory"), ("Sam", "fine")],
+    ),
+    (
+        "Maya: a\nSam: b\n\nMaya: c\n\nSam: d\nWell Then: e",
+        [("Maya", "a"), ("Sam", "b"), ("Maya", "c"), ("Sam", "d\nWell Then: e")],
+    ),
+    ("System: you are\nUser: hi", [("User", "hi")]),
+])  # fmt: skip
 def test_chat_logs_are_split_where_a_reader_would(text, expected):
     assert said(read(text)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[2026-11-20 14:02] Maya: hi\nSam: no turn\n[2026-11-20 14:03] Sam: yo", utc(2026, 11, 20, 14, 2)),
-        ("2026-11-20T14:02:00Z Maya: hi\nSam: no turn\n2026-11-20T14:03:00Z Sam: yo", utc(2026, 11, 20, 14, 2)),
-        ("20/11/2026, 14:02 - Maya: hi\nSam: no turn\n20/11/2026, 14:03 - Sam: yo", utc(2026, 11, 20, 14, 2)),
-        ("[11/20/26, 2:02:00 PM] Maya: hi\nSam: no turn\n[11/20/26, 2:03:00 PM] Sam: yo", utc(2026, 11, 20, 14, 2)),
-        ("Maya (2026-11-20 14:02): hi\nSam: no turn\nSam (2026-11-20 14:03): yo", utc(2026, 11, 20, 14, 2)),
-        ("[14:02] <Maya>: hi\nSam: no turn\n[14:03] <Sam>: yo", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("[2026-11-20 14:02] Maya: hi\nSam: no turn\n[2026-11-20 14:03] Sam: yo", utc(2026, 11, 20, 14, 2)),
+    ("2026-11-20T14:02:00Z Maya: hi\nSam: no turn\n2026-11-20T14:03:00Z Sam: yo", utc(2026, 11, 20, 14, 2)),
+    ("20/11/2026, 14:02 - Maya: hi\nSam: no turn\n20/11/2026, 14:03 - Sam: yo", utc(2026, 11, 20, 14, 2)),
+    ("[11/20/26, 2:02:00 PM] Maya: hi\nSam: no turn\n[11/20/26, 2:03:00 PM] Sam: yo", utc(2026, 11, 20, 14, 2)),
+    ("Maya (2026-11-20 14:02): hi\nSam: no turn\nSam (2026-11-20 14:03): yo", utc(2026, 11, 20, 14, 2)),
+    ("[14:02] <Maya>: hi\nSam: no turn\n[14:03] <Sam>: yo", None),
+])  # fmt: skip
 def test_in_a_log_with_times_only_they_begin_turns(text, expected):
     conversation = read(text)
     assert said(conversation) == [("Maya", "hi\nSam: no turn"), ("Sam", "yo")]
@@ -179,20 +173,17 @@ def test_assistants_have_their_role():
 # What is no transcript
 
 
-@pytest.mark.parametrize(
-    ("raw", "words"),
-    [
-        (b"", "holds no text"),
-        (b"\n \n\0\0\n", "holds no text"),
-        (b"\xef\xbb\xbf", "holds no text"),
-        (b'{"a": 1}\n{"a": 2}\n', "is not a transcript Quaid knows; known are: Claude Code"),
-        (b'{\n  "mapping": {}\n}', "is not a transcript Quaid knows"),
-        (b'[{"role": "user", "content": "x"}]', "is not a transcript Quaid knows"),
-        (b'{"role": "us', "is not a transcript Quaid knows"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xfe\xfd\xfc\x01\x02\x03" * 9, "is not a transcript Quaid knows"),
-        (b"[" * 100_000, "is not a transcript Quaid knows"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "words"), [
+    (b"", "holds no text"),
+    (b"\n \n\0\0\n", "holds no text"),
+    (b"\xef\xbb\xbf", "holds no text"),
+    (b'{"a": 1}\n{"a": 2}\n', "is not a transcript Quaid knows; known are: Claude Code"),
+    (b'{\n  "mapping": {}\n}', "is not a transcript Quaid knows"),
+    (b'[{"role": "user", "content": "x"}]', "is not a transcript Quaid knows"),
+    (b'{"role": "us', "is not a transcript Quaid knows"),
+    (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xfe\xfd\xfc\x01\x02\x03" * 9, "is not a transcript Quaid knows"),
+    (b"[" * 100_000, "is not a transcript Quaid knows"),
+])  # fmt: skip
 def test_what_is_no_transcript_is_refused_in_a_sentence(raw, words, tmp_path):
     path = tmp_path / "some.jsonl"
     path.write_bytes(raw)
@@ -285,15 +276,6 @@ def test_a_value_of_any_other_kind_is_borne(line, place, value):
         return
     for form in DOCUMENTS:
         form(skipped).read_document(found if isinstance(found, dict) else {})
-
-
-def test_each_format_has_what_the_table_asks_for():
-    for form in FORMATS:
-        assert form.name
-        assert not form.recognises(['{"no": "format"}'])
-    for form in DOCUMENTS:
-        assert form.name
-        assert not form.is_conversation({"no"})
 
 
 # Size
