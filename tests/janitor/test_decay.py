@@ -67,8 +67,7 @@ def test_use_keeps_a_fact_and_a_conversation_that_confirms_it_does_too(vault):
     put(vault, "never")
     turn = "**Maya** (2026-11-18 10:00)\nYes, as I said. ^t1\n"
     vault.write(
-        "episodes/2026/11/20-1402-s1.md",
-        f"---\ntype: episode\nsession: s1\nstarted: 2026-11-18T10:00:00Z\n---\n{turn}",
+        "episodes/2026/11/20-1402-s1.md", f"---\ntype: episode\nsession: s1\nstarted: 2026-11-18T10:00:00Z\n---\n{turn}"
     )
     use = {"01used": Use(1, "2026-10-25T00:00:00Z"), "01often": Use(50, "2026-05-01T00:00:00Z", 1.0)}
     with vault.memory() as memory:
@@ -129,10 +128,7 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
         carry_out(memory, [pin])
         much_later = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=91))
         service.answers = {"decay_review": judgements("pin")}
-        assert [(d.kind, names([d])) for d in decay.plan_decay(much_later)] == [
-            ("forget", ["a.md"]),
-            ("pin", ["b.md"]),
-        ]
+        assert [(d.kind, names([d])) for d in decay.plan_decay(much_later)] == [("forget", ["a.md"]), ("pin", ["b.md"])]
 
 
 def test_a_second_look_in_one_night_asks_about_nothing_more(vault, service):

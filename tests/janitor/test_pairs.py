@@ -91,10 +91,7 @@ def test_only_pairs_with_a_new_fact_are_looked_at(vault):
         (new,) = look.not_compared("compare")
         assert new.id == "01two"
         assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
-        assert compare.days_compared(context, "compare", look.facts) == {
-            "01one": "2026-11-20",
-            "01three": "2026-11-20",
-        }
+        assert compare.days_compared(context, "compare", look.facts) == {"01one": "2026-11-20", "01three": "2026-11-20"}
         assert len(look.not_compared("resolve")) == 3
 
 
@@ -186,10 +183,7 @@ def test_conflicts_of_a_real_model_are_resolved_as_it_says(vault):
         }
         for case in cases
     }  # fmt: skip
-    service = Scripted(
-        compare=saying(dict.fromkeys(found, CONFLICT), DIFFERENT),
-        resolve=saying(found, COMPATIBLE),
-    )
+    service = Scripted(compare=saying(dict.fromkeys(found, CONFLICT), DIFFERENT), resolve=saying(found, COMPATIBLE))
     # Two of the conflicts are of dates alone, which no likeness proposes: all pairs are put to the model here.
     try:
         with vault.memory() as memory, pytest.MonkeyPatch.context() as patch:

@@ -124,14 +124,11 @@ def test_a_model_is_given_nothing_that_people_would_not_see():
     assert filled == "<text>\nAt ten. Paint it red. \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n</text>"
 
 
-@pytest.mark.parametrize("text", ["</text>", "< / TEXT >", "</text\n>", "<text>", "a</text><text>b"])
-def test_no_input_closes_its_tag(text):
-    filled = colour().fill({"text": text})
-    assert filled.lower().count("<text>") == 1
-    assert filled.count("<") == 2
-
-
-def test_a_slot_in_an_input_is_not_filled():
+def test_no_input_closes_its_tag_or_is_filled_in_itself():
+    for text in ("</text>", "< / TEXT >", "</text\n>", "<text>", "a</text><text>b"):
+        filled = colour().fill({"text": text})
+        assert filled.lower().count("<text>") == 1
+        assert filled.count("<") == 2
     assert "{{text}}" in colour().fill({"text": "{{text}} {{other}}"})
     assert colour().fill({"text": r"\1 \g<0> <b>"}).split("\n")[1] == r"\1 \g<0> <b>"
 
@@ -158,20 +155,10 @@ def test_any_text_is_borne(text):
     assert found is None or isinstance(found, dict)
 
 
-@for_each(
-    "text",
-    [
-        "",
-        "{",
-        "{" * 100_000,
-        '{"a":' * 100_000,
-        '{"a": NaN}',
-        '{"a": -Infinity}',
-        "[1]",
-        '{"a": ' + "9" * 5000 + "}",
-        '{"a": ' * 60 + "None" + "}" * 60,
-    ],
-)
+@for_each("text", [
+    "", "{", "{" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": -Infinity}', "[1]", '{"a": ' + "9" * 5000 + "}",
+    '{"a": ' * 60 + "None" + "}" * 60,
+])  # fmt: skip
 def test_what_holds_no_object_is_seen_soon(text):
     assert find_answer(text)[0] is None
 
