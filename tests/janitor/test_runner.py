@@ -265,43 +265,41 @@ def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
     assert not tidy(lambda context: (), accept_removals=True).changed
 
 
-def uncommitted(vault, how, path, other):
-    """What the owner has done and not committed yet, to `path` or beside it."""
-    note = vault.root / path
-    if how == "a new note":
-        vault.write_fact("walrus", "Rosa keeps a walrus in the bath.")
-    elif how == "an edit":
-        note.write_text(note.read_text().replace("The kiln fires at noon", "The walrus kiln fires at midnight"))
-    elif how == "a deletion":
-        note.unlink()
-    elif how == "a rename":
-        note.rename(note.with_name("renamed.md"))
-    elif how == "a staged rename":
-        vault.git("mv", path, "facts/renamed.md")
-    elif how == "an edit of what is tidied":
-        (vault.root / other).write_text((vault.root / other).read_text() + "\nA walrus drinks too.\n")
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize(
-    "how", ["a new note", "an edit", "a deletion", "a rename", "a staged rename", "an edit of what is tidied"]
-)
-def test_work_that_is_not_committed_stops_no_night_and_stays(vault, tidy, how):
-    one, two, three = remember(vault, "Maya drinks oat milk", "The kiln fires at noon", "Tom repairs old clocks")
-    uncommitted(vault, how, two, one)
-    vault.write(
-        "eval/own.md", "- Where is the walrus? -> [[walrus]]\n- What fires at noon? -> [[" + Path(two).stem + "]]\n"
+def test_work_that_is_not_committed_stops_no_night_and_stays(vault, tidy):
+    texts = (
+        "Maya drinks oat milk",
+        "The kiln fires at noon",
+        "Tom repairs old clocks",
+        "Ana sails",
+        "Ben paints",
+        "Cleo sings",
     )
+    one, edited, three, deleted, renamed, staged = remember(vault, *texts)
+    vault.write_fact("walrus", "Rosa keeps a walrus in the bath.")
+    for path, old, new in (
+        (one, "oat milk", "oat milk and tea"),
+        (edited, "The kiln fires at noon", "The walrus kiln fires at midnight"),
+    ):
+        note = vault.root / path
+        note.write_text(note.read_text().replace(old, new))
+    (vault.root / deleted).unlink()
+    (vault.root / renamed).rename(vault.root / "facts/renamed.md")
+    vault.git("mv", staged, "facts/staged.md")
+    questions = {
+        "Where is the walrus?": "walrus",
+        "What fires at noon?": Path(edited).stem,
+        "Who sails?": Path(deleted).stem,
+    }
+    vault.write("eval/own.md", "".join(f"- {question} -> [[{stem}]]\n" for question, stem in questions.items()))
     before, status = vault.notes(), vault.status()
     with vault.memory() as memory:
-        for question in ("Where is the walrus?", "When does the kiln fire?", "What does Maya drink?"):
+        for question in (*questions, "What does Maya drink?"):
             memory.recall(question)
     plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(three, "Tom repairs clocks", task="task1")]
     report = tidy(*plans)
     assert (report.lost, report.failed) == ([], {})
-    changed = {three} if how == "an edit of what is tidied" else {one, three}
     now = vault.notes()
-    assert {path for path in {*before, *now} if before.get(path) != now.get(path)} == changed
+    assert {path for path in {*before, *now} if before.get(path) != now.get(path)} == {three}
     assert vault.status() == status
     assert tidy(*plans).lost == []
     with vault.memory() as memory:
@@ -371,15 +369,6 @@ def test_another_janitor_at_work_is_left_alone(vault, tidy):
 
     with FileLock(state_folder(vault.root) / "janitor.lock"), pytest.raises(LockedError):
         tidy(lambda context: ())
-
-
-def test_what_a_killed_run_has_left_is_cleared_away(vault, tidy):
-    (one,) = remember(vault, "Maya drinks oat milk")
-    left = state_folder(vault.root) / "worktrees" / "dead"
-    vault.git("worktree", "add", "--quiet", "--detach", str(left), "HEAD")
-    tidy(rewriting(one, "Maya drinks oat milk every day"))
-    assert not left.exists()
-    assert "worktrees/dead" not in vault.git("worktree", "list")
 
 
 @pytest.mark.parametrize("moment", ["before the merge", "in the merge", "after the merge"])

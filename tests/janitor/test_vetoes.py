@@ -201,19 +201,6 @@ def test_a_veto_that_is_taken_back_does_not_stand_after_a_rebase_either(vault, t
 
 
 @pytest.mark.slow
-def test_a_night_is_undone_after_the_next_one_and_counters_stay(vault, tidy):
-    plans, (one, two) = two_rewrites(vault)
-    before = {path: (vault.root / path).read_bytes() for path in (one, two)}
-    runs = [tidy(plan).run for plan in plans]
-    undo(vault, runs[0])
-    assert (vault.root / one).read_bytes() == before[one]
-    assert (vault.root / two).read_bytes() != before[two]
-    undo(vault, runs[1])
-    assert {path: (vault.root / path).read_bytes() for path in before} == before
-    assert tidy(*plans).vetoed == 2
-
-
-@pytest.mark.slow
 def test_nights_that_changed_the_same_note_are_undone_in_any_order(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
     note = vault.root / one
