@@ -219,10 +219,11 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
             put(writer, path, fact(f"fact of step {step}"))
         embed(writer)
         query = np.frombuffer(vector_of(f"question {step}"), "<f4")
-        expected = writer.vectors.search(row, query.tobytes(), 7)
-        found = matrix.search(reader, row, query, 7)
-        assert [i for i, _ in found] == [i for i, _ in expected]
-        assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=3e-5)
+        for limit in (7, documents.count(writer)):  # some, and as many as there are
+            expected = writer.vectors.search(row, query.tobytes(), limit)
+            found = matrix.search(reader, row, query, limit)
+            assert [i for i, _ in found] == [i for i, _ in expected]
+            assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=3e-5)
     reader.close()
     writer.close()
 

@@ -237,6 +237,14 @@ def test_a_vault_without_vectors_is_weighed_by_its_words() -> None:
     assert merge({"knows": knows, "likes": likes}, SETTINGS, OPTIONS).hits[0].vault == "knows"
 
 
+def test_the_vault_that_is_more_like_the_question_goes_first() -> None:
+    hit = Hit("x", "fact", "The heron is grey.", 0.9, "x.md", evidence={"own": 0.9})
+    far = Recall("heron", (hit,), scale=Scale(0.1, 0.3, "model", 100, {"heron": 1}))
+    other = replace(hit, id="y", text="A word of it stands here.")
+    near = Recall("heron", (other,), scale=Scale(0.1, 0.9, "model", 100, {"heron": 1}))
+    assert merge({"far": far, "near": near}, SETTINGS, OPTIONS).hits[0].vault == "near"
+
+
 def test_what_is_called_as_the_question_goes_first() -> None:
     entity = Hit("e", "entity", "Maya Chen", 1.0, "entities/maya.md")
     named = Recall("Maya Chen", (entity,), scale=Scale(0.1, 0.2, "model", 100, {"maya": 1}, frozenset({"e"})))
