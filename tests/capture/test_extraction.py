@@ -181,7 +181,7 @@ def test_recall_finds_facts_and_turns_and_what_is_said_of_somebody(replayed):
         fact = next(hit for hit in found if hit.kind == "fact")
         assert fact.edges
         why = memory.why(fact.id)
-        hits = memory.recall("Melanie", limit=10).hits
+        hits = memory.recall("Melanie", limit=10, kinds={"entity", "fact"}).hits
     assert hits[0].path == "entities/Melanie.md"
     assert all("graph" in hit.channels for hit in hits[:5])
     assert any("support group" in turn.cited.text for turn in why.turns)

@@ -24,6 +24,7 @@ def material(*said, earlier=()):
 
 
 @for_each("said", [
+    ["go ahead", "x" * MAX_ANSWERED],
     ["hi"],
     ["Hallo!", "Hallo."],
     ["merci", "Avec plaisir."],
