@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.text.dates import DateMention, find_dates
+from quaid.text.dates import find_dates
 from quaid.text.language import language
 from quaid.text.stop_words import STOP_WORDS, stop_words
 from quaid.text.words import find_words, fold
@@ -175,8 +175,10 @@ def difference(one: str, other: str) -> str | None:
         return "negation"
     if not _all_meet(left.windows, right.windows) and not _all_meet(right.windows, left.windows):
         return "dates"
-    if _differ_in_numbers(left.numbers, right.numbers):
-        return "numbers"
+    shared_units = {unit for _, unit in left.numbers} & {unit for _, unit in right.numbers}
+    for unit in (None, *shared_units):  # 2 cats and 3 dogs, 3 cats and 2 dogs
+        if _each_has_more(*({number for number, of in side.numbers if unit in {None, of}} for side in (left, right))):
+            return "numbers"
     if _each_has_more(left.words & _TELLING, right.words & _TELLING):
         return "words"
     if not (left.words.issuperset(right.names) or right.words.issuperset(left.names)):
@@ -280,32 +282,8 @@ def _with_digits(words: Iterable[str]) -> list[str]:
     return written
 
 
-def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:
-    """Return the names in `text`: capitalised words in the midst of a sentence, and at its beginning if they are not
-    a common word nor small in one of the two that are compared.
-    """
-    return tuple(
-        dict.fromkeys(
-            word
-            for word, begins in text.capitalised
-            if word.partition("'")[0] not in STOP_WORDS
-            and word not in _NUMBER_WORDS
-            and not (begins and (word.endswith("ing") or word in one.uncapitalised or word in other.uncapitalised))
-        )
-    )
-
-
 def _each_has_more(left: Collection[str], right: Collection[str]) -> bool:
     return bool(set(left) - set(right) and set(right) - set(left))
-
-
-def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tuple[str, str]]) -> bool:
-    if _each_has_more({number for number, _ in left}, {number for number, _ in right}):
-        return True
-    return any(  # 2 cats and 3 dogs, 3 cats and 2 dogs
-        _each_has_more({number for number, of in left if of == unit}, {number for number, of in right if of == unit})
-        for unit in {unit for _, unit in left} & {unit for _, unit in right}
-    )
 
 
 class _Meaning(NamedTuple):
@@ -326,8 +304,16 @@ def _understand(text: str, other: str) -> _Meaning:
     year = _latest_year(text) or _latest_year(other) or 2000
     windows, whole, undated = _without_dates(text, year)
     _, whole_other, _ = _without_dates(other, _latest_year(other) or year)
-    names = tuple(name for name in _names(undated, whole, whole_other) if len(name) > 1)  # `US` is the `U.S.` too
-    return _Meaning(windows, frozenset(undated.numbers), names, whole.words, whole.negations > 0)
+    # Capitalised words in the midst of a sentence; at its beginning only those that neither text has in small letters.
+    names = dict.fromkeys(
+        word
+        for word, begins in undated.capitalised
+        if len(word) > 1  # `US` is the `U.S.` too
+        and word.partition("'")[0] not in STOP_WORDS
+        and word not in _NUMBER_WORDS
+        and not (begins and (word.endswith("ing") or word in whole.uncapitalised or word in whole_other.uncapitalised))
+    )
+    return _Meaning(windows, frozenset(undated.numbers), tuple(names), whole.words, whole.negations > 0)
 
 
 def _latest_year(text: str) -> int | None:
@@ -344,27 +330,26 @@ def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, R
     for mention in reversed(mentions):
         first, last = mention.span
         undated = f"{undated[:first]} . {undated[last:]}"
-    whole = Reading(text)
-    return tuple(_windows(text, mentions)), whole, Reading(undated) if mentions else whole
-
-
-def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
-    """Yield when something was: vague times as wide as they may be; `(8-9 July)` after a date explains it."""
+    windows: list[Window] = []
     for place, mention in enumerate(mentions):
         following = mentions[place + 1] if place + 1 < len(mentions) else None
+        # `(8-9 July)` after a date explains it.
         if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):
             continue
         if len(mentions) > 1 and re.fullmatch(_WEEKDAY, mention.text):
             continue
         start, end = mention.start, mention.end
         lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
+        # Vague times are as wide as they may be.
         if re.search(_VAGUE, mention.text) or re.search(_VAGUE_LEAD, lead):
             side = re.search(_SIDE, mention.text)
             if side is not None:  # `a few weeks before 15 July`: any day until then
                 for anchor in find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC)):
                     start, end = min(start, anchor.start), max(end, anchor.end)
             start, end = max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
-        yield start, end
+        windows.append((start, end))
+    whole = Reading(text)
+    return tuple(windows), whole, Reading(undated) if mentions else whole
 
 
 def _all_meet(windows: Iterable[Window], others: Sequence[Window]) -> bool:

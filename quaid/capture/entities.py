@@ -299,7 +299,18 @@ class EntityNames:
             bare = name if self._is_name(name) else _ARTICLE.sub("", name, count=1)
             if not self._is_name(bare) and name != self.owner:
                 return name
-            note = self._create(self._disambiguate(bare, entity_type), entity_type)
+            new = self._disambiguate(bare, entity_type)
+            # A note, perhaps the owner's own, may have the file that this name would have.
+            file_name = note_name(entity_path(new))
+            found = self.find_note(file_name)
+            note = (self.called.get(_key(file_name)) or [found.name if found else file_name])[0]
+            if note == file_name and found is None:
+                self.created.setdefault(note, entity_type)
+            self._call(file_name, note)
+            if name_key(new) != name_key(note):
+                self.aliases[note].append(new)
+            self._call(new, note)
+            self.written.append((new, note))
         # `name` refers to this note in all of this plan, in links too, whatever else has that name.
         self.resolved[_key(name)] = note
         if any(other != note for other in self.called.get(_key(name), ())):
@@ -331,20 +342,6 @@ class EntityNames:
     def _call(self, name: str, note: str) -> None:
         if note not in self.called[_key(name)]:
             self.called[_key(name)].append(note)
-
-    def _create(self, name: str, entity_type: str) -> str:
-        """Add a new note, unless a note, perhaps the owner's own, has the file that this name would have."""
-        file_name = note_name(entity_path(name))
-        found = self.find_note(file_name)
-        note = (self.called.get(_key(file_name)) or [found.name if found else file_name])[0]
-        if note == file_name and found is None:
-            self.created.setdefault(note, entity_type)
-        self._call(file_name, note)
-        if name_key(name) != name_key(note):
-            self.aliases[note].append(name)
-        self._call(name, note)
-        self.written.append((name, note))
-        return note
 
     def _name_thing(self, thing: NamedThing, aliases: Sequence[str]) -> None:
         """Decide what a name of the model and its `aliases`, which refer to nothing else here, refer to."""

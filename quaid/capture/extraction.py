@@ -213,6 +213,11 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
     stated_at = ((cited[0].at if cited else None) or material.started) if len(days) <= 1 else None
     speakers = [turn.speaker for turn in cited if not turn.is_note]
     is_assistant = bool(speakers) and all(name_key(speaker) == "assistant" for speaker in speakers)
+    named = clean_line(raw.get("speaker") or "")
+    # For an unnamed speaker the model may know the name.
+    is_unknown = not speakers or any(name_key(one) in _ANYBODY for one in speakers)
+    other = named if named and is_unknown else next(iter(speakers), "")
+    speaker = next((one for one in speakers if name_key(one) == name_key(named)), other)
     # A claim of the assistant alone is not the person's, whatever the model makes of it.
     source = "assistant" if is_assistant and raw["source"] == "user" else raw["source"]
     confidence = float(raw["confidence"])
@@ -234,7 +239,7 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
         extraction_confidence=confidence if source == "assistant" else None,
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
-        speaker=_find_speaker(clean_line(raw.get("speaker") or ""), speakers),
+        speaker=speaker or None,
         source=source,
         project=clean_line(raw.get("project") or "") or None,
         valid_from=since,
@@ -260,17 +265,6 @@ def cite_episode(found: Extraction, session: str, owner: str, episode_name: str 
         )
         for fact in found.facts
     ]
-
-
-def _find_speaker(named: str, speakers: Sequence[str]) -> str | None:
-    """Return the one of the `speakers` of the cited turns that the model names. For an unnamed speaker the model may
-    know the name.
-    """
-    for speaker in speakers:
-        if name_key(speaker) == name_key(named):
-            return speaker
-    is_unknown = not speakers or any(name_key(speaker) in _ANYBODY for speaker in speakers)
-    return (named if named and is_unknown else next(iter(speakers), "")) or None
 
 
 def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:

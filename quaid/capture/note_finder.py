@@ -181,9 +181,17 @@ def show_known_names(index: IndexConnection, text: str) -> str:
     """
     words = f" {name_key(text)} "
     names: dict[str, list[str]] = defaultdict(list)
+    begun: set[str] = set()
     for name, note in graph.entity_names(index):
         names[note].append(name)
-    alike = {note: called for note, called in names.items() if any(_begins_in(name, words) for name in called)}
+        first = next(iter(name_key(name).split()), "")
+        # A plain search first spares compiling a pattern for each of thousands of names.
+        if note in begun or len(first) < _MIN_NAME_CHARS or first not in words:
+            continue
+        # Within a word in scripts without spaces.
+        if has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(first)}(?!\w)", words):
+            begun.add(note)
+    alike = {note: called for note, called in names.items() if note in begun}
     types = graph.entity_types(index, alike)
     used = [
         note
@@ -202,12 +210,3 @@ def show_known_names(index: IndexConnection, text: str) -> str:
         lines.append(f"{note} ({', '.join([types.get(note) or 'concept', *aliases])}){shown}")
     projects = sorted(name for name in documents.count_by(index, "project") if name)[:_MAX_PROJECTS]
     return "\n".join([*lines, *([f"projects: {', '.join(projects)}"] if projects else [])])
-
-
-def _begins_in(name: str, words: str) -> bool:
-    """Return True when a text has the first word of a name, within a word in scripts without spaces."""
-    first = next(iter(name_key(name).split()), "")
-    # A plain search first spares compiling a pattern for each of thousands of names.
-    if len(first) < _MIN_NAME_CHARS or first not in words:
-        return False
-    return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(first)}(?!\w)", words) is not None

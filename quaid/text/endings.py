@@ -50,7 +50,21 @@ def find_last_day(fact: Lasting) -> str | None:
     last = (fact.valid_until or "")[:10]
     if not last or fact.durability == "immutable" or fact.type in HAPPENED or (fact.valid_from or "")[:10] == last:
         return None
-    return None if _names_day(fact.text, last, (fact.created or "")[:10]) else last
+    from quaid.text.dates import find_dates
+
+    wanted = _parse(last)
+    if wanted is None or wanted == date.max:
+        return last
+    # From the day after, "3 May" is that day and no word like "today" is; only from the day of the statement,
+    # "tomorrow" and "next Sunday" are.
+    seen_from = [wanted + timedelta(days=1), _parse((fact.created or "")[:10])]
+    for moment in filter(None, seen_from):
+        for mention in find_dates(fact.text, datetime(moment.year, moment.month, moment.day)):  # noqa: DTZ001 - a day alone
+            lead = fact.text[max(0, mention.span[0] - _LEAD_LENGTH) : mention.span[0]]
+            is_day = mention.start != date.min and wanted in (mention.start, mention.end)
+            if is_day and not _NOW.match(mention.text) and not _GOES_ON.search(lead):
+                return None
+    return last
 
 
 def tell_days(fact: Lasting) -> list[str]:
@@ -81,25 +95,6 @@ def is_true_on(fact: Lasting, day: str, *, is_replaced: bool) -> bool:
     if (fact.valid_from or "")[:10] > day:
         return False
     return day <= (fact.valid_until or "")[:10] if is_replaced else not is_over(fact, day)
-
-
-def _names_day(text: str, day: str, stated_at: str) -> bool:
-    """Return whether `text` dates an event on `day`, rather than a state until then."""
-    from quaid.text.dates import find_dates
-
-    wanted = _parse(day)
-    if wanted is None or wanted == date.max:
-        return False
-    # From the day after, "3 May" is that day and no word like "today" is; only from the day of the statement,
-    # "tomorrow" and "next Sunday" are.
-    seen_from = [wanted + timedelta(days=1), _parse(stated_at)]
-    for moment in filter(None, seen_from):
-        for mention in find_dates(text, datetime(moment.year, moment.month, moment.day)):  # noqa: DTZ001 - a day alone
-            lead = text[max(0, mention.span[0] - _LEAD_LENGTH) : mention.span[0]]
-            is_day = mention.start != date.min and wanted in (mention.start, mention.end)
-            if is_day and not _NOW.match(mention.text) and not _GOES_ON.search(lead):
-                return True
-    return False
 
 
 def _parse(day: str) -> date | None:

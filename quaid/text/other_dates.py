@@ -116,11 +116,11 @@ def rules_of(language: str | None) -> Rules:
         )
     if is_han:
         return [*rules, (re.compile(_HAN_DATE), _han_date), (re.compile(_HAN_YEAR), _han_year)]
-    months = f"({MONTHS[language].replace(' ', '|')})"
+    months = f"(?P<month>{MONTHS[language].replace(' ', '|')})"
     of = r"(?:(?:de|del|d['’])\s*)?"  # noqa: RUF001
-    named = rf"(?i)\b(?:([0-9]{{1,2}})(?:\.|er|º)?\s*{of})?{months}(?:\s+{of}({_YEAR}))?\b"
+    named = rf"(?i)\b(?:(?P<day>[0-9]{{1,2}})(?:\.|er|º)?\s*{of})?{months}(?:\s+{of}(?P<year>{_YEAR}))?\b"
     alone = rf"(?i)\b{_IN[language]}(?P<date>{months})\b(?!\s+{of}{_YEAR})"
-    return [*rules, (re.compile(named), partial(_named, language)), (re.compile(alone), partial(_alone, language))]
+    return [*rules, *((re.compile(pattern), partial(_in_month, language)) for pattern in (named, alone))]
 
 
 @cache
@@ -142,15 +142,14 @@ def _ago(language: str, unit: str, match: re.Match[str], today: date) -> Window:
     return unit_of(shift(today, -count, unit), unit)
 
 
-def _named(language: str, match: re.Match[str], today: date) -> Window | None:
-    """A month alone is left to `_alone`."""
-    month = MONTHS[language].split().index(match[2].lower()) + 1
-    year = int(match[3]) if match[3] else None
-    return _days(year, month, int(match[1]) if match[1] else None, today) if match[1] or match[3] else None
-
-
-def _alone(language: str, match: re.Match[str], today: date) -> Window:
-    return _days(None, MONTHS[language].split().index(match[2].lower()) + 1, None, today)
+def _in_month(language: str, match: re.Match[str], today: date) -> Window | None:
+    """A month alone needs one of the words of `_IN` before it."""
+    parts = match.groupdict()
+    day, year = parts.get("day"), parts.get("year")
+    if not (day or year or "date" in parts):
+        return None
+    month = MONTHS[language].split().index(parts["month"].lower()) + 1
+    return _days(int(year) if year else None, month, int(day) if day else None, today)
 
 
 def _days(year: int | None, month: int, day: int | None, today: date) -> Window:

@@ -33,8 +33,17 @@ def with_dates(text: str, stated_at: datetime | None, *, digits: bool = False) -
         is_today = digits and mention.start == mention.end == stated_at.date()
         is_stated = days in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
         is_quoted = any(first < start and end < last for first, last in quoted)
-        if not is_today and not is_stated and not is_quoted and not _is_in_name(text, start):
-            dated = f"{dated[:end]} ({days}){dated[end:]}"
+        if is_today or is_stated or is_quoted:
+            continue
+        if text[start].isupper():
+            before = text[:start].rstrip()
+            gap = text[len(before) : start]
+            if last_date := _DATED.search(before):  # the date behind the time before it ends no sentence
+                before = before[: last_date.start()]
+            # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
+            if before and not (gap and ("\n" in gap or before[-1] in _ENDS)):
+                continue
+        dated = f"{dated[:end]} ({days}){dated[end:]}"
     return dated
 
 
@@ -58,14 +67,3 @@ def in_digits(start: date, end: date) -> str:
         length = 4 if (start.month, end.month) == (1, 12) else 7
     first, last = start.isoformat()[:length], end.isoformat()[:length]
     return first if first == last else f"{first} to {last}"
-
-
-def _is_in_name(text: str, start: int) -> bool:
-    """`Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name."""
-    if not text[start].isupper():
-        return False
-    before = text[:start].rstrip()
-    gap = text[len(before) : start]
-    if dated := _DATED.search(before):  # the date behind the time before it ends no sentence
-        before = before[: dated.start()]
-    return bool(before) and not (gap and ("\n" in gap or before[-1] in _ENDS))

@@ -60,18 +60,16 @@ class JsonLines(Format):
 
     def read_entry(self, found: dict[str, Any]) -> None:
         message = _find_message(found)
-        is_header = "session" in found or "started" in found or found.get("type") == "session"
-        if message is not None:
-            self._read_message(found, message)
-        elif not self._turns and is_header and not (self.session or self.started or self.project):
+        if message is None:
+            is_header = "session" in found or "started" in found or found.get("type") == "session"
+            if self._turns or not is_header or self.session or self.started or self.project:
+                self.skipped["unknown type"] += 1
+                return
             session = found.get("session", found.get("id"))
             self.session = clean_name(str(session)) or None if isinstance(session, str | int) else None
             self.started = parse_timestamp(found.get("started", found.get("timestamp")))
             self.project = clean_name(text_at(found, "project") or "") or None
-        else:
-            self.skipped["unknown type"] += 1
-
-    def _read_message(self, found: dict[str, Any], message: dict[str, Any]) -> None:
+            return
         role = _ROLES.get(message["role"])
         if role is None:
             self.skipped["system or tool" if message["role"] in _MACHINE_ROLES else "unknown role"] += 1
