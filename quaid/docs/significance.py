@@ -66,13 +66,10 @@ def _compare(name: str, before: bytes, after: bytes) -> tuple[bool, str]:
 
 
 def _without_blanks(name: str, text: str) -> list[str] | str:
-    if name.endswith(_PROSE) and name not in _NOT_PROSE:
-        return _split_prose(text, r" |\t" if name.endswith(".rst") else r" {4}|\t")
-    return text if name.endswith((".yml", ".yaml")) else _BLANKS.sub("", f"\n{text}")
-
-
-def _split_prose(text: str, code_indent: str) -> list[str]:
-    """Return paragraphs, items, headings and rows with single blanks; lines of code and of the head as written."""
+    """Return of prose its paragraphs, items, headings and rows with single blanks, its code and its head as written."""
+    if not name.endswith(_PROSE) or name in _NOT_PROSE:
+        return text if name.endswith((".yml", ".yaml")) else _BLANKS.sub("", f"\n{text}")
+    code_indent = r" |\t" if name.endswith(".rst") else r" {4}|\t"
     head = frontmatter.body_start(text)
     blocks = [text[:head]]
     fence = ""

@@ -130,8 +130,19 @@ class Server(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. ToolError: one sentence that the model should read."""
+        if not self._arguments:
+            tools = await self.list_tools()
+            self._arguments = {tool.name: frozenset(tool.input_schema.get("properties", ())) for tool in tools}
+        if name not in self._arguments:
+            more = " It is offered by: quaid mcp --tools all" if name in self._known else ""
+            what = f"There is no tool {admit(name[:80]).text!r}; there are {', '.join(self._arguments)}.{more}"
+            raise ToolError(as_tools(what, self._offered))
+        # Arguments that the tool does not have would fail silently.
+        if unknown := sorted(set(arguments) - self._arguments[name]):
+            shown = ", ".join(admit(argument[:80]).text for argument in unknown[:5])
+            what = f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}."
+            raise ToolError(as_tools(what, self._offered))
         try:
-            await self._check(name, arguments)
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             raise ToolError(self._explain(error, name)) from None
@@ -161,20 +172,6 @@ class Server(MCPServer[Any]):
         lowlevel = self._lowlevel_server
         async with stdio_server(anyio.wrap_file(read), anyio.wrap_file(write)) as (requests, responses):
             await lowlevel.run(requests, responses, lowlevel.create_initialization_options())
-
-    async def _check(self, name: str, arguments: dict[str, Any]) -> None:
-        """Refuse arguments that the tool does not have: they would fail silently."""
-        if not self._arguments:
-            tools = await self.list_tools()
-            self._arguments = {tool.name: frozenset(tool.input_schema.get("properties", ())) for tool in tools}
-        if name not in self._arguments:
-            more = " It is offered by: quaid mcp --tools all" if name in self._known else ""
-            raise ToolError(
-                f"There is no tool {admit(name[:80]).text!r}; there are {', '.join(self._arguments)}.{more}"
-            )
-        if unknown := sorted(set(arguments) - self._arguments[name]):
-            shown = ", ".join(admit(argument[:80]).text for argument in unknown[:5])
-            raise ToolError(f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}.")
 
     def _explain(self, error: Exception, what: str) -> str:
         """Return a failure as the model reads it: an error of Quaid in its own words, with tools for the next step; a

@@ -121,26 +121,22 @@ def find_broken(text: str) -> Iterator[Span]:
     """Keys that go on in the next line or string."""
     for beginning in _BEGINNING.finditer(text):
         broken = _BROKEN.match(text, beginning.start())
-        if broken is not None and (end := _end_of_broken(broken)):
-            yield Span(beginning.start(), end, "api-key")
-
-
-def _end_of_broken(broken: re.Match[str]) -> int:
-    """Return where a broken key ends, its start if it is not a key.
-
-    It takes as few parts as make a key, as the text below does not belong to it, and then those that can only be parts.
-    """
-    ends = [gap.start() for gap in _BREAKS.finditer(broken[0])] + [len(broken[0])]
-    joined, found, position = "", 0, 0
-    for number, end in enumerate(ends):
-        part = _BREAKS.sub("", broken[0][position:end])
-        if found and not _IS_MADE.fullmatch(part):
-            break
-        joined += part
-        position = end
-        if found or ((_KEY.match(joined) or _IS_MADE.fullmatch(joined)) and len(joined) >= _MIN_KEY):
-            found = end if number else found or end
-    return broken.start() + found
+        if broken is None:
+            continue
+        # It takes as few parts as make a key, as the text below does not belong to it, and then those that can only be
+        # parts.
+        ends = [gap.start() for gap in _BREAKS.finditer(broken[0])] + [len(broken[0])]
+        joined, found, position = "", 0, 0
+        for number, end in enumerate(ends):
+            part = _BREAKS.sub("", broken[0][position:end])
+            if found and not _IS_MADE.fullmatch(part):
+                break
+            joined += part
+            position = end
+            if found or ((_KEY.match(joined) or _IS_MADE.fullmatch(joined)) and len(joined) >= _MIN_KEY):
+                found = end if number else found or end
+        if found:
+            yield Span(broken.start(), broken.start() + found, "api-key")
 
 
 def find_encoded(text: str) -> Iterator[Span]:
@@ -244,7 +240,12 @@ def find_numbers(text: str) -> Iterator[Span]:
     for code in _CVV.finditer(text):
         yield Span(*code.span("number"), "card-code")
     for iban in _IBAN.finditer(text):
-        if end := _end_of_iban(iban[0]):
+        # What follows an IBAN may look like more of it: its country says how long it is.
+        signs = list(re.finditer("[A-Za-z0-9]", iban[0]))
+        length = _IBAN_LENGTHS.get(iban[0][:2].upper(), 0)
+        if not 0 < length <= len(signs) or _GOES_ON.match(iban[0], end := signs[length - 1].end()):
+            continue
+        if int("".join(str(int(sign[0], 36)) for sign in (*signs[4:length], *signs[:4]))) % 97 == 1:
             yield Span(iban.start(), iban.start() + end, "iban")
     for number in _IDS.finditer(text):
         digits = re.sub(r"\D", "", number["french"] or "")
@@ -252,12 +253,3 @@ def find_numbers(text: str) -> Iterator[Span]:
             yield Span(*number.span(), "national-id")
     for number in _NAMED_ID.finditer(text):
         yield Span(*number.span("number"), "national-id")
-
-
-def _end_of_iban(text: str) -> int:
-    """Return the end of the IBAN that `text` begins with, as its country writes it; 0 if it is none."""
-    signs = list(re.finditer("[A-Za-z0-9]", text))
-    length = _IBAN_LENGTHS.get(text[:2].upper(), 0)
-    if not 0 < length <= len(signs) or _GOES_ON.match(text, end := signs[length - 1].end()):
-        return 0
-    return end if int("".join(str(int(sign[0], 36)) for sign in (*signs[4:length], *signs[:4]))) % 97 == 1 else 0

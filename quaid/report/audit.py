@@ -58,12 +58,19 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
             "over_quota": [{"day": day, "facts": facts} for _, day, facts in list_over_quota([account], limit)],
         }
         sources.append(shape)
+    writers = brought.list_writers(since)
+    rows = index.execute("SELECT path, coalesce(source, 'user') FROM documents WHERE kind = 'fact' ORDER BY path")
     return {
         "vault": str(memory.root),
         "facts_per_day": limit,
         "sources": sorted(sources, key=lambda one: (-one["facts"], -one["notes"], one["source"])),
         "lone": [{"path": path, "source": name} for path, name in lone],
-        "misfits": _list_misfits(index, brought.list_writers(since)),
+        # Facts in which somebody wrote by hand who is not whom their `source` names. What Quaid wrote may be anybody's.
+        "misfits": [
+            {"path": path, "said": said, "authors": names}
+            for path, said in rows
+            if (names := [name for name, who in writers.get(path, {}).items() if said != "user" or who == "other"])
+        ],
         "cut_off": bool(history.boundary),
     }
 
@@ -93,18 +100,6 @@ def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tupl
         (ASSISTANT,),
     )
     return [(path, found[path].source) for (path,) in rows if path in found and found[path].who == "agent"]
-
-
-def _list_misfits(index: IndexConnection, writers: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return the facts in which somebody wrote by hand who is not whom their `source` names. What Quaid wrote may be
-    anybody's statement.
-    """
-    rows = index.execute("SELECT path, coalesce(source, 'user') FROM documents WHERE kind = 'fact' ORDER BY path")
-    return [
-        {"path": path, "said": said, "authors": names}
-        for path, said in rows
-        if (names := [name for name, who in writers.get(path, {}).items() if said != "user" or who == "other"])
-    ]
 
 
 def _iso(when: datetime | None) -> str | None:

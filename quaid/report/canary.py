@@ -183,7 +183,17 @@ def _check_hooks(commands: HostCommands, root: Path) -> str:
         raise HookProofError("Neither SessionEnd nor PreCompact is installed: no conversation would be learned from.")
     word, environ = f"canary{secrets.token_hex(4)}", _environ(commands, root)
     transcript = Path(environ["CLAUDE_CONFIG_DIR"], "projects", "canary", f"{word}.jsonl")
-    _write_transcript(transcript, word)
+    transcript.parent.mkdir(parents=True, exist_ok=True)
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
+    cwd = str(transcript.parent)
+    frame = {"isSidechain": False, "cwd": cwd, "sessionId": word, "version": "2.1.0", "timestamp": now}
+    question = {"role": "user", "content": f"Please keep in mind that the bird in the mine is called {word}."}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": f"I will: the bird is called {word}."}]}
+    lines = [
+        {**frame, "parentUuid": None, "uuid": "1", "type": "user", "message": question},
+        {**frame, "parentUuid": "1", "uuid": "2", "type": "assistant", "message": {"id": "msg_1", **answer}},
+    ]
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     event = {"session_id": word, "transcript_path": str(transcript), "cwd": str(root.parent)}
     if start := commands.hooks.get("SessionStart"):
         payload = {**event, "hook_event_name": "SessionStart", "source": "startup"}
@@ -236,20 +246,6 @@ def _environ(commands: HostCommands, root: Path) -> dict[str, str]:
     own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
     own |= {"QUAID_RESIDENT": "off", "QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(root.parent / "claude")}
     return environ | own | ({"PATH": BARE_PATH} if commands.has_windows else {})
-
-
-def _write_transcript(path: Path, word: str) -> None:
-    """Write a conversation as Claude Code stores it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
-    frame = {"isSidechain": False, "cwd": str(path.parent), "sessionId": word, "version": "2.1.0", "timestamp": now}
-    question = {"role": "user", "content": f"Please keep in mind that the bird in the mine is called {word}."}
-    answer = {"role": "assistant", "content": [{"type": "text", "text": f"I will: the bird is called {word}."}]}
-    lines = [
-        {**frame, "parentUuid": None, "uuid": "1", "type": "user", "message": question},
-        {**frame, "parentUuid": "1", "uuid": "2", "type": "assistant", "message": {"id": "msg_1", **answer}},
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def _read_hooks(plain: Any, plugin: Path | None = None) -> dict[str, Any]:

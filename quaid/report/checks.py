@@ -596,23 +596,21 @@ def check_projects(memory: Memory) -> Iterator[CheckResult]:
                 what = f"{root.folder}, a source root of {project.name}, is not on this machine"
                 yield CheckResult(what, f"mount it, or change {project.path}")
                 return
-    problems = _list_document_problems(memory) if projects else []
+    if not projects:
+        return
+    problems: list[tuple[str, str]] = []
+    with closing(IndexReader(memory.state / DOCS_FILE)) as reader, suppress(database.DatabaseError):
+        connection = reader.open()
+        found = documents.list_problems(connection) if connection else []
+        # Without the notes that others keep private.
+        shown = set(visible_paths((path for path, _ in found), memory.whole_index(), memory.visible_index()))
+        problems = [(path, problem) for path, problem in found if path in shown]
     if secret := next((path for path, problem in problems if "secrets" in problem), None):
         yield CheckResult(f"{secret} holds secrets", "keep them out of documents")
     elif problems:
         yield CheckResult(f"{problems[0][0]}: {problems[0][1]}", "repair it, or exclude it in PROJECT.md")
-    elif projects:
+    else:
         yield ok(f"{len(projects)}, their source roots are here")
-
-
-def _list_document_problems(memory: Memory) -> list[tuple[str, str]]:
-    """Return (path, problem) of the indexed documents, without the notes that others keep private."""
-    with closing(IndexReader(memory.state / DOCS_FILE)) as reader, suppress(database.DatabaseError):
-        connection = reader.open()
-        found = documents.list_problems(connection) if connection else []
-        shown = set(visible_paths((path for path, _ in found), memory.whole_index(), memory.visible_index()))
-        return [(path, problem) for path, problem in found if path in shown]
-    return []
 
 
 def check_documents(memory: Memory) -> Iterator[CheckResult]:
