@@ -38,7 +38,16 @@ def run_edit(invocation: Invocation, ref: Reference) -> None:
       quaid edit 7k3qd
       EDITOR="code --wait" quaid edit "[[Maya Chen]]"
     """
-    command = _find_editor()
+    name = next((name for name in ("VISUAL", "EDITOR") if os.environ.get(name, "").strip()), None)
+    if name is None:
+        raise _EditError("No editor is set. Name one: EDITOR=nano quaid edit REF")
+    try:
+        command = shlex.split(os.environ[name].strip())
+    except ValueError as error:
+        what = f"${name} is {os.environ[name].strip()!r}, which is not a command ({error}). Correct it."
+        raise _EditError(what) from error
+    if not command or shutil.which(command[0]) is None:
+        raise _EditError(f"${name} names {command[0]!r}, which is not a program here. Name another: EDITOR=nano")
     with invocation.open() as memory:
         view = choosing(invocation, memory, ref, memory.get)
         path = view.document.path
@@ -60,20 +69,6 @@ def run_edit(invocation: Invocation, ref: Reference) -> None:
 
 class _EditError(QuaidError):
     code = "edit"
-
-
-def _find_editor() -> list[str]:
-    name = next((name for name in ("VISUAL", "EDITOR") if os.environ.get(name, "").strip()), None)
-    if name is None:
-        raise _EditError("No editor is set. Name one: EDITOR=nano quaid edit REF")
-    command = os.environ[name].strip()
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise _EditError(f"${name} is {command!r}, which is not a command ({error}). Correct it.") from error
-    if words and shutil.which(words[0]):
-        return words
-    raise _EditError(f"${name} names {words[0]!r}, which is not a program here. Name another: EDITOR=nano")
 
 
 @contextmanager

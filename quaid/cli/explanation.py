@@ -137,30 +137,30 @@ def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]
 
 
 def _render_scores(title: str, heads: Sequence[str], hits: Sequence[Hit]) -> list[str]:
-    """Return a heading and each hit's head above its score; nothing without hits."""
+    """Return a heading and of each hit its head, its score as a bar, split by feature, and the channels that found it;
+    nothing without hits.
+    """
     best = max((1.0, *(hit.score for hit in hits)))
-    shown = [f"{head}\n{_draw_score(hit, best)}" for head, hit in zip(heads, hits, strict=True)]
+    width = ui.line_width() - len(ui.INDENT)
+    shown: list[str] = []
+    for head, hit in zip(heads, hits, strict=True):
+        features = split_score(hit)
+        given = [value for value in features.values() if value > 0] or [1.0]
+        shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
+        length = hit.score / best * min(SCORE_WIDTH, width)
+        bar, end, total = "", 0.0, sum(given)
+        for (fill, style), share in zip([*FILLS, (REST, "dim")], shares, strict=False):
+            begin, end = end, end + share / total * length
+            bar += ui.styled(fill * (round(end) - round(begin)), style)
+        channels = [
+            f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
+            for name, found in hit.channels.items()
+        ]
+        rows = [bar, *_legend_rows(features, width)]
+        rows += [f"found by {', '.join(channels)}"] if channels else []
+        rows += [ui.clipped(f"via {', then '.join(hit.via)}", width)] if hit.via else []
+        shown.append("\n".join([head, *(f"{ui.INDENT}{row}" for row in rows)]))
     return [ui.styled(title, "bold"), *shown] if shown else []
-
-
-def _draw_score(hit: Hit, best: float) -> str:
-    """Return the score as a bar, split by feature, and the channels that found the hit; `best` is the best score."""
-    features, width = split_score(hit), ui.line_width() - len(ui.INDENT)
-    given = [value for value in features.values() if value > 0] or [1.0]
-    shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
-    length = hit.score / best * min(SCORE_WIDTH, width)
-    bar, end, total = "", 0.0, sum(given)
-    for (fill, style), share in zip([*FILLS, (REST, "dim")], shares, strict=False):
-        begin, end = end, end + share / total * length
-        bar += ui.styled(fill * (round(end) - round(begin)), style)
-    channels = [
-        f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
-        for name, found in hit.channels.items()
-    ]
-    rows = [bar, *_legend_rows(features, width)]
-    rows += [f"found by {', '.join(channels)}"] if channels else []
-    rows += [ui.clipped(f"via {', then '.join(hit.via)}", width)] if hit.via else []
-    return "\n".join(f"{ui.INDENT}{row}" for row in rows)
 
 
 def _legend_rows(features: Mapping[str, float], width: int) -> Iterator[str]:

@@ -23,29 +23,25 @@ def main(arguments: Sequence[str]) -> int:
             print_error("quaid pre-commit is for git to call. Set it up with: quaid install git-hook")
             return 2
         try:
-            return _check(Path.cwd())
+            from quaid.config import settings_for_reading
+            from quaid.report.secrets import find_staged_secrets
+
+            settings_for_reading(Path.cwd())  # whether numbers are secrets
+            secrets, left_out = find_staged_secrets(Path.cwd())
+            for path in left_out:
+                print_error(f"{path!r} is too large to be looked at for secrets.")
+            for path, secret in secrets[:MAX_SHOWN]:
+                print_error(f"{path!r}, line {secret.line}: a new secret is staged ({secret.kind}).")
+            if len(secrets) > MAX_SHOWN:
+                print_error(f"… and {len(secrets) - MAX_SHOWN:,} more.")
+            if secrets:
+                print_error(
+                    "Nothing was committed. Take it out of the file and stage it again (git add); to commit it "
+                    "nevertheless: git commit --no-verify"
+                )
         except KeyboardInterrupt:
             return 130
         except Exception as error:  # noqa: BLE001 - a failure lets the commit pass, and shows nothing of the files
             print_error(str(error) if isinstance(error, QuaidError | OSError) else type(error).__name__)
             return 1
-
-
-def _check(top: Path) -> int:
-    from quaid.config import settings_for_reading
-    from quaid.report.secrets import find_staged_secrets
-
-    settings_for_reading(top)  # whether numbers are secrets
-    secrets, left_out = find_staged_secrets(top)
-    for path in left_out:
-        print_error(f"{path!r} is too large to be looked at for secrets.")
-    for path, secret in secrets[:MAX_SHOWN]:
-        print_error(f"{path!r}, line {secret.line}: a new secret is staged ({secret.kind}).")
-    if len(secrets) > MAX_SHOWN:
-        print_error(f"… and {len(secrets) - MAX_SHOWN:,} more.")
-    if secrets:
-        print_error(
-            "Nothing was committed. Take it out of the file and stage it again (git add); to commit it nevertheless: "
-            "git commit --no-verify"
-        )
-    return REFUSED if secrets else 0
+        return REFUSED if secrets else 0

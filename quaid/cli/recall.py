@@ -184,7 +184,16 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
     options = {**query.recall_options(datetime.now(UTC)), "keyword_only": keyword_only}
     rank = None
     if len(invocation.vaults) > 1:
-        found = _recall_from_all(invocation, query, options)
+        from quaid.federation import Federation
+
+        if query.expect is not None:
+            raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
+        with Federation.open(invocation.vaults, query.owner) as federation:
+            found = federation.recall(
+                query.text, limit=query.limit, as_of=query.as_of, session=query.session, door="cli", **options
+            )
+            for remark in federation.remarks:
+                invocation.notify(remark)
     elif query.expect is None:
         with invocation.open(owner=query.owner) as memory:
             found = _recall(invocation, memory, query, options)
@@ -232,20 +241,6 @@ def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options
         return memory.recall(
             query.text, query.limit, as_of=query.as_of, session=query.session, door="cli", keep=keep, **options
         )
-
-
-def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[str, Any]) -> Recall:
-    from quaid.federation import Federation
-
-    if query.expect is not None:
-        raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
-    with Federation.open(invocation.vaults, query.owner) as federation:
-        found = federation.recall(
-            query.text, limit=query.limit, as_of=query.as_of, session=query.session, door="cli", **options
-        )
-        for remark in federation.remarks:
-            invocation.notify(remark)
-    return found
 
 
 def _notify(invocation: Invocation, query: QueryOptions, found: Recall) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -207,9 +207,18 @@ def _explain(found: Recall, trace: Mapping[str, Any], gate: float, cut_share: fl
         (len(found.hits), "are shown: the best of them, one for all that say the same"),
     )
     read += [(f"by the {name}", list(map(str, terms[name]))) for name in _TERMS if terms.get(name)]
+    tracks: list[Picture] = []
+    # The answers on a line for each channel: the first rank at 0 percent, the last at 100, logarithmic.
+    for name, number_found in _count_found(trace).items():
+        ranks = {number: hit.channels[name].rank for number, hit in enumerate(found.hits, 1) if name in hit.channels}
+        last = math.log(max(2, number_found, *ranks.values()))
+        dots = _in_rows([(number, 100 * math.log(max(1, rank)) / last) for number, rank in ranks.items()])
+        places = ", ".join(f"answer {number} was {_ordinal(rank)}" for number, rank in ranks.items())
+        words = places or ("of none of the answers" if number_found else "")
+        tracks.append({"name": CHANNELS[name], "found": number_found, "dots": dots, "words": words})
     return {
         "read": read,
-        "tracks": list(_draw_tracks(found, trace)),
+        "tracks": tracks,
         "scores": _draw_scores(found, gate, cut_share),
         "remaining": [
             {"left": count, "what": what, "width": max(MIN_WIDTH, 100 * count / first) if count and first else 0.0}
@@ -255,17 +264,6 @@ def _count_found(trace: Mapping[str, Any]) -> dict[str, int]:
     stages = {stage["stage"]: stage["found"] for stage in trace["stages"] if "found" in stage}
     counts = {**{name: stages[name] for name in ("exact", "episodes") if stages.get(name)}, **trace.get("channels", {})}
     return {name: counts[name] for name in CHANNELS if name in counts}
-
-
-def _draw_tracks(found: Recall, trace: Mapping[str, Any]) -> Iterator[Picture]:
-    """Yield the answers on a line for each channel: the first rank at 0 percent, the last at 100, logarithmic."""
-    for name, count in _count_found(trace).items():
-        ranks = {number: hit.channels[name].rank for number, hit in enumerate(found.hits, 1) if name in hit.channels}
-        last = math.log(max(2, count, *ranks.values()))
-        dots = _in_rows([(number, 100 * math.log(max(1, rank)) / last) for number, rank in ranks.items()])
-        places = ", ".join(f"answer {number} was {_ordinal(rank)}" for number, rank in ranks.items())
-        words = places or ("of none of the answers" if count else "")
-        yield {"name": CHANNELS[name], "found": count, "dots": dots, "words": words}
 
 
 def _draw_scores(found: Recall, gate: float, cut_share: float) -> Picture:

@@ -107,8 +107,21 @@ def show_night(memory: Memory, request: Request) -> Context:
     kinds = {decision["key"]: str(decision["kind"]) for decision in entry["decisions"]}
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for view in views.view_all(views.read(shown), limit=MAX_NIGHT_FILES):
-        task = next(iter(view.commit.trailers.get(TASK, ())), "")
-        groups.setdefault(task, []).append(_make_step(view, kinds, undone))
+        commit = view.commit
+        task = next(iter(commit.trailers.get(TASK, ())), "")
+        prefix, _, rest = commit.subject.partition(": ")
+        step = {
+            "view": view,
+            "title": rest if prefix.startswith("janitor") and rest else commit.subject,
+            "why": render_reason(commit.body),
+            # That of its decisions; empty if only the history knows the run.
+            "kind": next((kinds[key] for key in commit.trailers.get(DECISION, ()) if key in kinds), ""),
+            "files": list(_diff_files(view)),
+            "trailers": [each for each in _list_trailers(commit.trailers) if each[0] in {"Model", "Prompt"}],
+            "undone_by": undone.get(commit.id),
+            "more": view.more,
+        }
+        groups.setdefault(task, []).append(step)
     return {
         "entry": entry,
         "groups": [{"task": task, "steps": steps} for task, steps in groups.items()],
@@ -202,19 +215,3 @@ def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | 
             "models": list(models),
         })  # fmt: skip
     return entries
-
-
-def _make_step(view: CommitView, kinds: Mapping[str, str], undone: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return a commit of a night. `kind` is that of its decisions, empty if only the history knows the run."""
-    commit = view.commit
-    prefix, _, rest = commit.subject.partition(": ")
-    return {
-        "view": view,
-        "title": rest if prefix.startswith("janitor") and rest else commit.subject,
-        "why": render_reason(commit.body),
-        "kind": next((kinds[key] for key in commit.trailers.get(DECISION, ()) if key in kinds), ""),
-        "files": list(_diff_files(view)),
-        "trailers": [each for each in _list_trailers(commit.trailers) if each[0] in {"Model", "Prompt"}],
-        "undone_by": undone.get(commit.id),
-        "more": view.more,
-    }
