@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,8 @@ MIN_SPARE = 20_000
 
 def clean(state: Path, now: datetime) -> list[str]:
     """Clean `state`, a vault's state folder. Return sentences about what was removed, and what could not be."""
+    from quaid.local.rows import redact_rows
+
     logs = _older(state.glob(f"{LOG_DIR}/*"), now - timedelta(days=LOG_DAYS))
     past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_PAST_INDEXES :]
     old = [path for index in past for path in index.parent.glob(f"{index.name}*")]
@@ -40,30 +42,24 @@ def clean(state: Path, now: datetime) -> list[str]:
         leftovers.append(state / HEARTBEAT_FILE)
     # Not local.db: its contents exist nowhere else.
     damaged = [path for name in (INDEX_FILE, DOCS_FILE, CACHE_FILE) for path in state.glob(f"{name}.damaged*")]
-    return [
+    removed = [
         *_remove(f"logs older than {LOG_DAYS} days", logs),
         *_remove("indexes of the past beyond those asked last", old),
         *_remove("old answers from quarantine", quarantined),
         *_remove("files that killed processes left behind", leftovers),
         *_remove("damaged databases that were made again", _older(damaged, now - timedelta(days=DAMAGED_DAYS))),
-        *_clean_databases(state),
     ]
-
-
-def _clean_databases(state: Path) -> Iterator[str]:
-    """Remove vectors that no text needs, and secrets that earlier rules did not recognise."""
-    from quaid.local.rows import redact_rows
-
     try:
         if gone := prune_cache(state):
-            yield f"Removed vectors of texts that are gone: {gone:,}."
+            removed.append(f"Removed vectors of texts that are gone: {gone:,}.")
     except (database.DatabaseError, QuaidError) as error:
-        yield f"The cache of embeddings was left as it is: {error}"
+        removed.append(f"The cache of embeddings was left as it is: {error}")
     try:
-        if gone := redact_rows(state / LOCAL_FILE):
-            yield f"Removed secrets from {LOCAL_FILE}: {gone:,}."
+        if gone := redact_rows(state / LOCAL_FILE):  # secrets that earlier rules did not recognise
+            removed.append(f"Removed secrets from {LOCAL_FILE}: {gone:,}.")
     except QuaidError as error:
-        yield f"Secrets were not looked for in {LOCAL_FILE}: {error}"
+        removed.append(f"Secrets were not looked for in {LOCAL_FILE}: {error}")
+    return removed
 
 
 def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:

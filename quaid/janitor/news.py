@@ -28,7 +28,15 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
 
     A summary is a few sentences; in full every decision has its line.
     """
-    sentences = [_summarise(report)]
+    if report.lost and not report.is_dry_run:
+        lost = _counted(len(report.lost), "answer")
+        sentences = [f"Quaid's janitor merged nothing: {lost} would have been lost."]
+    else:
+        begin = "Quaid's janitor would do this" if report.is_dry_run else "Quaid's janitor"
+        kinds = Counter(decision.kind for decision in report.done if decision.kind not in HOUSEKEEPING)
+        parts = [in_words(kinds)] if kinds else []
+        parts += [f"carried out {_counted(len(report.answered), 'answer')} of yours"] if report.answered else []
+        sentences = [f"{begin}: {', '.join(parts) or 'nothing to do'}."]
     if questions:
         new = f", {len(report.asked):,} of them new" if report.asked else ""
         verb = "waits" if questions == 1 else "wait"
@@ -107,16 +115,6 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
     since = f"{well}for {(now - datetime.fromisoformat(last.started)).days} days" if last else "to its end yet"
     problem = f" The last time: {newest[0].problem}" if newest[0].problem else ""
     return f"The janitor has not run {since}.{problem} {steps}"
-
-
-def _summarise(report: RunReport) -> str:
-    if report.lost and not report.is_dry_run:
-        return f"Quaid's janitor merged nothing: {_counted(len(report.lost), 'answer')} would have been lost."
-    begin = "Quaid's janitor would do this" if report.is_dry_run else "Quaid's janitor"
-    kinds = Counter(decision.kind for decision in report.done if decision.kind not in HOUSEKEEPING)
-    parts = [in_words(kinds)] if kinds else []
-    parts += [f"carried out {_counted(len(report.answered), 'answer')} of yours"] if report.answered else []
-    return f"{begin}: {', '.join(parts)}." if parts else f"{begin}: nothing to do."
 
 
 def _message(summary: str, lists: Mapping[str, Sequence[str]], level: Level) -> str:

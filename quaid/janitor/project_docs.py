@@ -74,7 +74,14 @@ class ProjectDocs:
         grown = []
         for tree, docs in by_tree.items():
             try:
-                for doc, life in zip(docs, _read_sizes(tree, docs), strict=True):
+                paths = [tree.inside(doc.file) for doc in docs]
+                log = tree.repository.log(MAX_COMMITS, paths)
+                touched = [
+                    [(each.at, touch.after) for each, touch in changes_of(log, path) if touch.after] for path in paths
+                ]
+                sizes = tree.repository.git.read_sizes(blob for steps in touched for _, blob in steps)
+                for doc, steps in zip(docs, touched, strict=True):
+                    life = [(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in steps if blob in sizes]
                     found, data = find_growth(life, now), files.read_note(doc.folder, doc.rel_path)
                     if found is not None and data is not None and self._is_committed(doc, data):
                         grown.append((doc, data, *found))
@@ -158,15 +165,6 @@ def first_three(names: Sequence[str]) -> str:
     """The first three of them, and how many more there are."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"
-
-
-def _read_sizes(tree: SourceTree, docs: Sequence[Doc]) -> list[list[tuple[datetime, int]]]:
-    """Return (time, size in bytes) of each commit that changed one of `docs`, for each of them."""
-    paths = [tree.inside(doc.file) for doc in docs]
-    log = tree.repository.log(MAX_COMMITS, paths)
-    lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
-    sizes = tree.repository.git.read_sizes(blob for life in lives for _, blob in life)
-    return [[(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes] for life in lives]
 
 
 def find_growth(commits: Sequence[tuple[datetime, int]], now: datetime) -> tuple[int, float] | None:

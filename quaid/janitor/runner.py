@@ -211,7 +211,15 @@ class _Run:
                     self._carry_out(replace(decision, edits=edits, is_minor=False))
                     self._report.answered.append(f"yes: {question.title}")
             elif question.answer is not None:
-                self._refuse(question)
+                # A no, or that both are true, is committed: later runs read it as a veto.
+                waiting = self._waiting.get(question.key)
+                reason, subject = "The owner has said no.", f"not to {question.title}"
+                if question.answer == "both":
+                    reason, subject = "The owner has said that both are true.", f"both are true, to {question.title}"
+                body = "\n\n".join(filter(None, [reason, waiting.detail if waiting else ""]))
+                self._remove_question(question, subject, body, (VETO, f"{question.task} {question.key}"))
+                policy.vetoes.append(Veto(question.task, question.key, question.title, body))
+                self._report.answered.append(f"{question.answer}: {question.title}")
         if self._commits:
             worktree.sync()
 
@@ -224,18 +232,6 @@ class _Run:
             return None
         merged = self._history.merge_text(current, edit.before, edit.after)
         return Edit(edit.rel_path, current, merged) if merged is not None else None
-
-    def _refuse(self, question: Question) -> None:
-        """Commit a no of the owner, or that both are true, which later runs read as a veto."""
-        task, key, title = question.task, question.key, question.title
-        waiting = self._waiting.get(key)
-        reason, subject = "The owner has said no.", f"not to {title}"
-        if question.answer == "both":
-            reason, subject = "The owner has said that both are true.", f"both are true, to {title}"
-        body = "\n\n".join(filter(None, [reason, waiting.detail if waiting else ""]))
-        self._remove_question(question, subject, body, (VETO, f"{task} {key}"))
-        self._policy.vetoes.append(Veto(task, key, title, body))
-        self._report.answered.append(f"{question.answer}: {title}")
 
     def _close_question(self, question: Question, why: str) -> None:
         """Commit that a question is no longer asked: its owner has undone their yes, or it is about something that has

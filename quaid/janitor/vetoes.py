@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -93,7 +93,17 @@ class _Reader:
     """Reads the history once. A run is an action in addition to those of its commits: it may be undone as a whole."""
 
     def __init__(self, log: Sequence[VaultCommit], own: Collection[str], history: History) -> None:
-        self.entries = list(_follow_renames(log, history.boundary))
+        self.entries: list[tuple[Commit, Change]] = []
+        first: dict[str, str] = {}  # the name that a file had first, by its later ones
+        for logged in log:
+            change: dict[str, tuple[str | None, str | None]] = {}
+            # The commits where a shallow clone ends seem to add everything.
+            for file in logged.changes if logged.commit.id not in history.boundary else ():
+                if file.old_path is not None:
+                    first[file.path] = first.get(file.old_path, file.old_path)
+                else:
+                    change[first.get(file.path, file.path)] = (file.befores[0], file.after)
+            self.entries.append((logged.commit, change))
         self._own = own
         self._actions: dict[str, _Action] = {}
         self._runs: dict[str, _Action] = {}
@@ -175,16 +185,3 @@ def _read_trailers(commit: Commit) -> dict[Key, bool]:
 
 def _opposite(actions: Iterable[_Action]) -> dict[Key, bool]:
     return {key: not is_vetoed for action in actions for key, is_vetoed in action.effect.items()}
-
-
-def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[tuple[Commit, Change]]:
-    """Yield each commit with its change; none for commits where a shallow clone ends, which seem to add everything."""
-    first: dict[str, str] = {}
-    for logged in log:
-        change: dict[str, tuple[str | None, str | None]] = {}
-        for file in logged.changes if logged.commit.id not in boundary else ():
-            if file.old_path is not None:
-                first[file.path] = first.get(file.old_path, file.old_path)
-            else:
-                change[first.get(file.path, file.path)] = (file.befores[0], file.after)
-        yield logged.commit, change

@@ -384,7 +384,18 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
     unsettled: set[str] = set()
     conflicts: dict[Pair, Judgement] = {}
     for _ in range(_MAX_ROUNDS):
-        asked = [pair for pair in _pair_claims(claims, left) if pair.key(TASK) not in vetoed and _is_worth_asking(pair)]
+        open_pairs = (
+            pair for pair in _pair_claims(claims, left) if pair.key(TASK) not in vetoed and pair.is_at_one_time
+        )
+        asked = [
+            pair
+            for pair in open_pairs
+            if may_be_same(pair)
+            or (
+                pair.a.text_hash != pair.b.text_hash
+                and (pair.is_opposed or not is_about_others(pair.a.text, pair.b.text))
+            )
+        ]
         if not asked:
             break
         judgements = _Comparison(context, TASK).judge_pairs(asked, MAX_ASKED)
@@ -425,12 +436,6 @@ def _pair_claims(claims: dict[str, MergeGroup], pairs: Iterable[Pair]) -> list[P
         for pair in pairs
     ]
     return list({(pair.a.id, pair.b.id): pair for pair in reversed(found) if pair.a.id != pair.b.id}.values())[::-1]
-
-
-def _is_worth_asking(pair: Pair) -> bool:
-    is_equal = pair.a.text_hash == pair.b.text_hash
-    is_about_same = pair.is_opposed or not is_about_others(pair.a.text, pair.b.text)
-    return pair.is_at_one_time and (may_be_same(pair) or (is_about_same and not is_equal))
 
 
 def _words(fact: Document) -> tuple[str, ...]:

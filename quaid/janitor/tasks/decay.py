@@ -114,7 +114,11 @@ def plan_decay(context: TaskContext) -> Iterator[Decision]:
         if judgement.says == "delete":
             # The facts that it replaced go with it: nothing else explains them.
             replaced = references.replaces(context.index, one.document)
-            edits = _remove(context, one.document, [each.path for each in replaced])
+            paths = [one.document.path, *(each.path for each in replaced)]
+            removed = tuple(Edit(path, context.read(path), None) for path in paths)
+            is_unchanged = notes.content_hash(removed[0].before or b"") == one.document.content_hash
+            is_there = all(edit.before is not None for edit in removed)
+            edits = removed if is_there and is_unchanged and not find_protected(context.index, paths) else None
         elif judgement.says == "pin":
             kind, data = "pin", context.read(one.document.path)
             if data is not None and notes.content_hash(data) == one.document.content_hash:
@@ -159,15 +163,6 @@ def _list_faded(context: TaskContext) -> list[FadedFact]:
 def _extension(context: TaskContext) -> str:
     """Return the last day of the time that this run gives a fact."""
     return (context.now + timedelta(days=EXTENSION_DAYS)).date().isoformat()
-
-
-def _remove(context: TaskContext, fact: Document, others: Sequence[str]) -> tuple[Edit, ...] | None:
-    """Return the edits that remove a fact and other notes; None where one is pinned or verified, or it has changed."""
-    edits = tuple(Edit(path, context.read(path), None) for path in (fact.path, *others))
-    is_gone = any(edit.before is None for edit in edits)
-    is_changed = notes.content_hash(edits[0].before or b"") != fact.content_hash
-    is_kept = find_protected(context.index, [edit.rel_path for edit in edits])
-    return None if is_gone or is_changed or is_kept else edits
 
 
 def _describe(faded: FadedFact, replaced: Sequence[references.Related]) -> str:

@@ -70,7 +70,14 @@ def plan_resolve(context: TaskContext) -> Iterator[Decision]:
         return
     compared = days_compared(context, compare.TASK, found.facts)
     new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
-    conflicts = _list_conflicts(context, found.pairs(new))
+    vetoed = {veto.key for veto in context.vetoes}
+    near = [pair for pair in found.pairs(new) if pair.is_at_one_time and pair.key(TASK) not in vetoed]
+    known = read_judgements(context, (pair.key(compare.TASK) for pair in near))
+    conflicts = [
+        pair
+        for pair in near
+        if (first := known.get(pair.key(compare.TASK))) is not None and first.says in compare.CONFLICTS
+    ]
     judgements = _Resolving(context, TASK).judge_pairs(conflicts, MAX_RESOLVED)
     conflicts_of = Counter(fact.id for pair in conflicts for fact in (pair.a, pair.b))
     resolutions = {pair: _resolve(context, pair, judgements[pair]) for pair in conflicts if pair in judgements}
@@ -91,20 +98,6 @@ def plan_resolve(context: TaskContext) -> Iterator[Decision]:
             if len(days_compared(context, compare.TASK, were)) == len(were):
                 mark_compared(context, compare.TASK, [fact])
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
-
-
-def _list_conflicts(context: TaskContext, near: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs that `compare` has judged to contradict each other and that can both be true on one day."""
-    vetoed = {veto.key for veto in context.vetoes}
-    known = read_judgements(context, (pair.key(compare.TASK) for pair in near))
-    return [
-        pair
-        for pair in near
-        if (first := known.get(pair.key(compare.TASK))) is not None
-        and first.says in compare.CONFLICTS
-        and pair.is_at_one_time
-        and pair.key(TASK) not in vetoed
-    ]
 
 
 class _Resolving(PairQuestion):

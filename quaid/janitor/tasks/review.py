@@ -352,27 +352,24 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
     for doc_id, chunk_id in sorted(set(cited)):
         if chunk_id in chunks:
             turns.setdefault(doc_id, []).append(chunks[chunk_id])
-    pending = [_read_pending(context, document, tuple(turns.get(document.doc_id, ()))) for document in found]
-    left = (fact for fact in pending if fact is not None and not context.is_asked(fact.key(TASK), _KINDS))
+    pending: list[PendingFact] = []
+    for document in found:
+        data = context.read(document.path)
+        if data is None:
+            continue
+        # A note changes once per run: a fact that is good as it is becomes active at once.
+        try:
+            approval = fact_edits.set_fields(document.path, data, {"status": "active"})
+        except fact_edits.UNSAFE:
+            continue
+        text = data.decode("utf-8")
+        body = notes.split_body(text)[1]
+        statement = model_text.plain_line(body[slice(*fact_edits.statement_span(body))])
+        if statement and not markdown.has_conflict_markers(text):
+            note, own = notes.parse_fact(document.path, data), tuple(turns.get(document.doc_id, ()))
+            pending.append(PendingFact(document, note, data, statement, own, approval))
+    left = (fact for fact in pending if not context.is_asked(fact.key(TASK), _KINDS))
     return sorted(left, key=lambda fact: fact.learned)
-
-
-def _read_pending(context: TaskContext, document: Document, turns: tuple[Document, ...]) -> PendingFact | None:
-    """Return a pending fact; None for a note that cannot be edited safely."""
-    data = context.read(document.path)
-    if data is None:
-        return None
-    # A note changes once per run: a fact that is good as it is becomes active at once.
-    try:
-        approval = fact_edits.set_fields(document.path, data, {"status": "active"})
-    except fact_edits.UNSAFE:
-        return None
-    text = data.decode("utf-8")
-    body = notes.split_body(text)[1]
-    statement = model_text.plain_line(body[slice(*fact_edits.statement_span(body))])
-    if markdown.has_conflict_markers(text) or not statement:
-        return None
-    return PendingFact(document, notes.parse_fact(document.path, data), data, statement, turns, approval)
 
 
 def _owner(context: TaskContext) -> str:

@@ -31,12 +31,27 @@ def plan_temporal(context: TaskContext) -> Iterator[Decision]:
             continue
         note = notes.parse_fact(fact.path, data)
         stated, source = _find_time(context, fact, note)
-        edit = _put_dates(note, data, stated)
-        if stated is not None and edit is not None:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if stated is None or markdown.has_conflict_markers(text):
+            continue
+        moment = notes.parse_time(stated)
+        head, body = notes.split_body(text)
+        start, end = fact_edits.statement_span(body)
+        spoken = with_dates(body[start:end], moment)
+        edit = Edit(note.rel_path, data, f"{head}{body[:start]}{spoken}{body[end:]}".encode())
+        after = notes.parse_fact(note.rel_path, edit.after or b"")
+        plain = markdown.plain(body[start:end])
+        is_sound = after.text == note.text.replace(plain, with_dates(plain, moment), 1)
+        # The dates must change no link, edge or citation.
+        was, becomes = ((each.edges, each.links, each.citations, each.id) for each in (note, after))
+        if is_sound and was == becomes and edit.after != data:
             key = evidence_key(TASK, note.content_hash, stated)
             subject = f"give a date to {model_text.quote(fact.text)}"
             why = f"It was told on {notes.format_day(stated)}, as {source} says."
-            detail = f"After: {notes.parse_fact(fact.path, edit.after or b'').text}"
+            detail = f"After: {after.text}"
             yield Decision(TASK, "date", key, (edit,), subject, why, (note.id,), is_minor=True, detail=detail)
 
 
@@ -54,23 +69,3 @@ def _find_time(context: TaskContext, fact: Document, note: Note) -> tuple[str | 
     if note.source == "import":
         return note.valid_from, "`valid_from`"
     return note.created, "`created`"
-
-
-def _put_dates(note: Note, data: bytes, stated: str | None) -> Edit | None:
-    """Return the edit that adds the dates; None where it would change a link, an edge or a citation, or nothing."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    if markdown.has_conflict_markers(text):
-        return None
-    moment = notes.parse_time(stated)
-    head, body = notes.split_body(text)
-    start, end = fact_edits.statement_span(body)
-    spoken = with_dates(body[start:end], moment)
-    edit = Edit(note.rel_path, data, f"{head}{body[:start]}{spoken}{body[end:]}".encode())
-    after = notes.parse_fact(note.rel_path, edit.after or b"")
-    plain = markdown.plain(body[start:end])
-    is_sound = after.text == note.text.replace(plain, with_dates(plain, moment), 1)
-    same = (after.edges, after.links, after.citations, after.id) == (note.edges, note.links, note.citations, note.id)
-    return edit if is_sound and same and edit.after != data else None
