@@ -185,10 +185,17 @@ def write_note(
     if path.is_symlink() or _is_linked(root, rel_path):
         raise VaultReadOnlyError(path, "a symbolic link is on the way, and links are never followed")
     try:
-        if after is None:
-            _remove(root, rel_path, before)
-        else:
+        if after is not None:
             _replace(root, rel_path, before, after)
+        elif before is None:
+            if path.exists():
+                raise NoteChangedError(rel_path)
+        elif not take_away(path.with_name(layout.temporary_name(path.name)), path, before):
+            raise NoteChangedError(rel_path)
+        else:
+            with suppress(OSError):  # as git does: folders that a removal left empty go
+                for folder in takewhile(lambda folder: folder != root, path.parents):
+                    folder.rmdir()
     except (FileNotFoundError, FileExistsError) as error:
         raise (NoteChangedError(rel_path) if path.parent.is_dir() else explain(error, path)) from error
     except OSError as error:
@@ -248,19 +255,6 @@ def _is_linked(root: Path, rel_path: str) -> bool:
     """Return True if a folder between vault and file is a link: what is behind it is not of the vault."""
     *folders, _vault = PurePosixPath(rel_path).parents
     return any((root / folder).is_symlink() for folder in folders)
-
-
-def _remove(root: Path, rel_path: str, before: bytes | None) -> None:
-    path = root / rel_path
-    if before is None:
-        if path.exists():
-            raise NoteChangedError(rel_path)
-    elif not take_away(path.with_name(layout.temporary_name(path.name)), path, before):
-        raise NoteChangedError(rel_path)
-    else:
-        with suppress(OSError):  # as git does: folders that a removal left empty go
-            for folder in takewhile(lambda folder: folder != root, path.parents):
-                folder.rmdir()
 
 
 def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> None:

@@ -109,7 +109,18 @@ class Layout:
         if rel_path in CORE_FILES:
             return Kind.CORE
         placed = self.folder_kind(rel_path)
-        return _managed_kind(placed, fields) if self.is_managed else self._marked_kind(rel_path, placed, fields)
+        if not self.is_managed:
+            return self._marked_kind(rel_path, placed, fields)
+        if placed is not None:
+            return placed
+        # Elsewhere the `type` tells. `event` is one of facts and of entities: a `confidence` or `status`, which only
+        # facts have, decides.
+        note_type = fields.get("type")
+        if note_type == "episode":
+            return Kind.EPISODE
+        if note_type in FACT_TYPES and ("confidence" in fields or "status" in fields):
+            return Kind.FACT
+        return Kind.ENTITY if note_type in ENTITY_TYPES else Kind.NOTE
 
     def _marked_kind(self, rel_path: str, placed: Kind | None, fields: Mapping[str, Any]) -> Kind:
         """The kind that the marks of Quaid's own notes tell. Those in the head hold wherever the note is moved."""
@@ -150,20 +161,6 @@ def _headed_kind(placed: Kind | None, fields: Mapping[str, Any]) -> Kind | None:
     if note_type in ENTITY_TYPES and "created" in fields:
         return Kind.ENTITY
     return Kind.DOC if note_type == "source" and "checksum" in fields else None
-
-
-def _managed_kind(placed: Kind | None, fields: Mapping[str, Any]) -> Kind:
-    """The kind that the folder tells, elsewhere the `type`. `event` is a type of facts and of entities: elsewhere a
-    `confidence` or `status`, which only facts have, decides.
-    """
-    note_type = fields.get("type")
-    if placed is not None:
-        return placed
-    if note_type == "episode":
-        return Kind.EPISODE
-    if note_type in FACT_TYPES and ("confidence" in fields or "status" in fields):
-        return Kind.FACT
-    return Kind.ENTITY if note_type in ENTITY_TYPES else Kind.NOTE
 
 
 DEFAULT = Layout()
@@ -244,8 +241,13 @@ def slug(text: str, limit: int = 48) -> str:
     """
     folded = normalize("NFKC", normalize("NFKC", text.replace("'", "")).lower().replace("ß", "ss"))
     result = ""
-    for word in map(_without_accents, list_words(folded)):
-        candidate = f"{result}-{word}" if result else word
+    for word in list_words(folded):
+        plain = ""  # its Latin letters as ASCII, as far as they are ASCII letters with something on them
+        for char in word:
+            base = normalize("NFKD", char)[0]
+            if base.isascii() or not (combining(char) and plain[-1:].isascii()):
+                plain += base if base.isascii() else char
+        candidate = f"{result}-{plain}" if result else plain
         while not result and not _fits(candidate, limit):
             candidate = candidate[:-1]
         if not _fits(candidate, limit):
@@ -256,16 +258,6 @@ def slug(text: str, limit: int = 48) -> str:
 
 def _fits(name: str, limit: int) -> bool:
     return len(name) <= limit and len(name.encode()) <= _MAX_SLUG_BYTES
-
-
-def _without_accents(word: str) -> str:
-    """`word` with its Latin letters as ASCII, as far as they are ASCII letters with something on them."""
-    result = ""
-    for char in word:
-        base = normalize("NFKD", char)[0]
-        if base.isascii() or not (combining(char) and result[-1:].isascii()):
-            result += base if base.isascii() else char
-    return result
 
 
 def fact_path(text: str, note_id: str, created: datetime) -> str:

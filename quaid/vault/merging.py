@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import chain, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -45,8 +45,12 @@ def merge_sequences(
         return list(ours)
     if not keep and ours == base:
         return list(theirs)
-    numbered = [list(_number(items)) for items in (base, ours, theirs)]
-    counts = [Counter(items) for items in (base, ours, theirs)]
+    numbered: list[list[_Numbered]] = [[], [], []]
+    counts: list[Counter[Item]] = [Counter(), Counter(), Counter()]
+    for items, own, seen in zip((base, ours, theirs), numbered, counts, strict=True):
+        for each in items:
+            own.append((each, seen[each]))
+            seen[each] += 1
     remaining: list[_Numbered] = []
     for item, number in numbered[0]:
         before, most, least = counts[0][item], *sorted((counts[1][item], counts[2][item]), reverse=True)
@@ -63,13 +67,6 @@ def merge_sequences(
             merged.append(item[0])
             waiting += behind.get(item, ())
     return merged
-
-
-def _number(items: Sequence[Item]) -> Iterator[_Numbered]:
-    seen: Counter[Item] = Counter()
-    for item in items:
-        yield item, seen[item]
-        seen[item] += 1
 
 
 def _read_added(

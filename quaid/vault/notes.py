@@ -315,7 +315,14 @@ def _shape(
         keywords = " ".join([*fields.list("keywords"), *names[1:]])
         return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
     if kind is Kind.ENTITY:
-        return _shape_entity(body, names)
+        prose = markdown.plain(markdown.without_edges(body))
+        known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
+        text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
+        # A name in the text is not repeated: its note would be the best for any question that has the name.
+        found = {name: re.finditer(rf"(?i){re.escape(name)}", text) for name in names}
+        unsaid = (name for name in names if not any(is_whole_word(text, *each.span()) for each in found[name]))
+        context = ", ".join(unsaid)
+        return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
     if kind is Kind.EPISODE and (turns := tuple(_cut_turns(body, fields))):
         return "", turns
     title = title or fields.text("label") or stem
@@ -330,20 +337,6 @@ def _shape(
         # Keywords of the opening, each on a line: searched, not embedded.
         chunks[0] = replace(chunks[0], keywords=f"{keywords}\n{properties}")
     return "", tuple(chunks)
-
-
-def _shape_entity(body: str, names: Sequence[str]) -> tuple[str, tuple[Chunk, ...]]:
-    prose = markdown.plain(markdown.without_edges(body))
-    known = "; ".join(_spoken(edge) for edge in markdown.edges(body, names[0]))
-    text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or names[0]
-    # A name in the text is not repeated: its note would be the best for any question that has the name.
-    unsaid = (
-        name
-        for name in names
-        if not any(is_whole_word(text, *found.span()) for found in re.finditer(rf"(?i){re.escape(name)}", text))
-    )
-    context = ", ".join(unsaid)
-    return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
 
 
 def _spoken(edge: Edge) -> str:
