@@ -83,7 +83,14 @@ def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revi
     for _ in range(MAX_RENAMES):
         reached = _walk(git, start, path, note_id, life)
         if not life and note_id is not None:
-            reached = _find_moved(git, git.repository.to_vault(path), note_id)
+            # Perhaps only the working tree has the note at this path. Not by `git diff`, which may run a filter over
+            # files that were saved a moment ago.
+            vault, own = git.repository.top / git.repository.prefix, git.repository.to_vault(path)
+            files = (each for each in Revisions(git).list_files("HEAD") if is_note_path(each.rel_path))
+            gone = [each for each in files if each.rel_path != own and not lexists(vault / each.rel_path)]
+            blobs = git.read_blobs([each.blob for each in gone])
+            moved = (each.rel_path for each in gone if _is_same(blobs.get(each.blob), note_id))
+            reached = next((("HEAD", git.repository.to_git(found)) for found in moved), None)
         if reached is None:
             break
         start, path = reached
@@ -149,18 +156,6 @@ def _find_source(git: Git, commit_id: str, path: str, note_id: str | None) -> tu
             if before is not None and _is_same(before, note_id):
                 return change.old_path or change.path, before
     return None
-
-
-def _find_moved(git: Git, rel_path: str, note_id: str) -> tuple[str, str] | None:
-    """Return where HEAD has the note, when only the working tree has it at `path`."""
-    # Not by `git diff`, which may run a filter over files that were saved a moment ago.
-    listed = Revisions(git).list_files("HEAD")
-    vault = git.repository.top / git.repository.prefix
-    others = (file for file in listed if file.rel_path != rel_path and is_note_path(file.rel_path))
-    gone = [file for file in others if not lexists(vault / file.rel_path)]
-    blobs = git.read_blobs([file.blob for file in gone])
-    moved = (file for file in gone if _is_same(blobs.get(file.blob), note_id))
-    return next((("HEAD", git.repository.to_git(file.rel_path)) for file in moved), None)
 
 
 def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[str, bytes] | None:

@@ -136,7 +136,17 @@ class Revisions:
             batch = files[start : start + BATCH]
             # One line is one file in what git is asked.
             odd = [file for file in batch if "\n" in file.rel_path]
-            yield from self._read_batch([file for file in batch if file not in odd] if odd else batch, unfiltered)
+            plain = [file for file in batch if file not in odd] if odd else batch
+            if plain:
+                # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
+                mark = secrets.token_hex(16).encode()
+                lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in plain)
+                args = (*unfiltered, "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
+                _, out = self._git.run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
+                begin, *parts = out.split(mark + b"\n")
+                if begin or len(parts) != len(plain):
+                    raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
+                yield from ((file.rel_path, part[:-1]) for file, part in zip(plain, parts, strict=True))
             for file in odd:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
                 args = (*unfiltered, "cat-file", "--filters", path, file.blob)
@@ -162,20 +172,6 @@ class Revisions:
     @cached_property
     def _filters(self) -> Sequence[str]:
         return list_filters(self._git)
-
-    def _read_batch(self, files: Sequence[TreeFile], unfiltered: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        if not files:
-            return
-        # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
-        mark = secrets.token_hex(16).encode()
-        lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
-        args = (*unfiltered, "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
-        _, out = self._git.run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
-        before, *parts = out.split(mark + b"\n")
-        if before or len(parts) != len(files):
-            raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
-        for file, part in zip(files, parts, strict=True):
-            yield file.rel_path, part[:-1]
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -95,7 +95,13 @@ class Stage:
         env = {"GIT_TRACE2_EVENT": str(trace), "GIT_TRACE2_CONFIG_PARAMS": _SETTINGS}
         with self.git.reading({**env, "GIT_INDEX_FILE": str(self.folder.index)}) as objects:
             self.is_simple = self.base is not None and self._stage_from_disk(objects, self.base, edits)
-        self.settings = _read_settings(trace)
+        self.settings = {"core.hookspath": "unknown"}
+        if trace.is_file():
+            lines = trace.read_text("utf-8", "replace").splitlines()
+            events = [json.loads(line) for line in lines if '"def_param"' in line]
+            # Those of the command line are our own.
+            own = (event for event in events if event.get("scope") != "command")
+            self.settings = {event["param"].lower(): event["value"] for event in own}
         if not self.is_simple:
             self._plan(edits)
             if self.parts:
@@ -350,13 +356,3 @@ def _fits(edit: Edit, old: Version | None, new: Version | None) -> bool:
         return new.mode == NEW_FILE
     # A file that was committed before its filter was configured is left unfiltered.
     return new.mode == old.mode and old.mode in REGULAR and new.blob == hash_blob(edit.after, new.blob)
-
-
-def _read_settings(trace: Path) -> dict[str, str]:
-    """Return the settings that a traced git reported, by their names in small letters."""
-    if not trace.is_file():
-        return {"core.hookspath": "unknown"}
-    lines = trace.read_text("utf-8", "replace").splitlines()
-    events = [json.loads(line) for line in lines if '"def_param"' in line]
-    # Those of the command line are our own.
-    return {event["param"].lower(): event["value"] for event in events if event.get("scope") != "command"}

@@ -15,9 +15,9 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
 from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
-from quaid.history.git import Git, Version
+from quaid.history.git import Version
 from quaid.history.merge import merge_lines
-from quaid.history.merges import Conflict, commit_merge, merge_trees
+from quaid.history.merges import commit_merge, merge_trees
 from quaid.history.staging import NEW_FILE
 from quaid.history.steering import SteeringChangedError
 from quaid.history.vault_history import History
@@ -29,7 +29,6 @@ from quaid.remotes.incoming import IncomingRefusedError, Source
 from quaid.settings import MAX_NOTE_BYTES
 from quaid.sync.diff import looks_like_accident
 from quaid.vault import files, layout, notes, transaction
-from quaid.vault.layout import Layout
 
 ATTEMPTS = 5
 
@@ -175,42 +174,33 @@ def _merge(vault: OpenVault, ours: str, source: Source, commits: int) -> tuple[s
     git, settings = vault.git.runner, vault.settings.git
     tree, unmerged = merge_trees(git, ours, source.commit)
     conflicts: tuple[str, ...] = ()
-    if unmerged:
-        tree, conflicts = _settle(git, tree, unmerged, (ours, source.commit), vault.layout)
+    if unmerged:  # what git leaves open is decided
+        contents = git.read_blobs(one.blob for each in unmerged for one in (each.base, each.ours, each.theirs) if one)
+        blobs = {path: version.blob for path, version in git.list_tree(tree, *(each.path for each in unmerged)).items()}
+        texts = git.read_blobs(blobs.values())
+        merged = {path: texts[blob] for path, blob in blobs.items() if blob in texts}
+        both = [each.path for each in unmerged if each.ours and each.theirs]
+        # A file that one side only has removed may have another name there.
+        added = {
+            path: new.blob
+            for side in ((ours, source.commit) if len(both) < len(unmerged) else ())
+            for path, (old, new) in git.diff_trees(side, tree).items()
+            if old is None and new is not None and layout.is_note_path(path)
+        }
+        texts = git.read_blobs(added.values())
+        notes_there = {path: texts[blob] for path, blob in added.items() if blob in texts}
+        conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
+        if settled := settling.settle(unmerged, contents, merged, notes_there, vault.layout):
+            modes = {path: version.mode for path, version in git.list_tree(tree, *settled).items()}
+            versions = {
+                path: None if data is None else Version(modes.get(path, NEW_FILE), git.store(data))
+                for path, data in settled.items()
+            }
+            tree = git.write_tree(tree, versions)
     trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
     message = Message(f"merge: {commits} commit{'s' * (commits != 1)} of {source.remote}", "", trailers)
     target = commit_merge(git, tree, [ours, source.commit], message, (settings.name, settings.email))
     return target, conflicts
-
-
-def _settle(
-    git: Git, tree: str, unmerged: Sequence[Conflict], sides: tuple[str, str], place: Layout
-) -> tuple[str, tuple[str, ...]]:
-    """Return the tree with what git leaves open decided, and the notes in which markers are left."""
-    contents = git.read_blobs(one.blob for each in unmerged for one in (each.base, each.ours, each.theirs) if one)
-    blobs = {path: version.blob for path, version in git.list_tree(tree, *(each.path for each in unmerged)).items()}
-    texts = git.read_blobs(blobs.values())
-    merged = {path: texts[blob] for path, blob in blobs.items() if blob in texts}
-    both = [each.path for each in unmerged if each.ours and each.theirs]
-    # A file that one side only has removed may have another name there.
-    added = {
-        path: new.blob
-        for side in (sides if len(both) < len(unmerged) else ())
-        for path, (old, new) in git.diff_trees(side, tree).items()
-        if old is None and new is not None and layout.is_note_path(path)
-    }
-    texts = git.read_blobs(added.values())
-    notes_there = {path: texts[blob] for path, blob in added.items() if blob in texts}
-    conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
-    settled = settling.settle(unmerged, contents, merged, notes_there, place)
-    if not settled:
-        return tree, conflicts
-    modes = {path: version.mode for path, version in git.list_tree(tree, *settled).items()}
-    versions = {
-        path: None if data is None else Version(modes.get(path, NEW_FILE), git.store(data))
-        for path, data in settled.items()
-    }
-    return git.write_tree(tree, versions), conflicts
 
 
 def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:

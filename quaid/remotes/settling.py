@@ -49,34 +49,23 @@ def settle(
                 # Its other name, with a text that git does not recognise, is on the side that seems to have removed it.
                 both = merge_note(base, settled.get(renamed) or added[renamed], theirs, renamed)
                 settled |= {} if both is None else {renamed: both, each.path: None}
-            else:
-                settled |= _settle_removed(each.path, base, theirs, place)
-    return settled | _settle_renamed_twice(unmerged, merged)
-
-
-def has_markers(data: bytes) -> bool:
-    """Return whether a text has the markers of a conflict."""
-    return data.startswith(_MARK) or b"\n" + _MARK in data
-
-
-def _settle_removed(path: str, base: bytes, theirs: bytes, place: Layout) -> Settled:
-    """One side removed the file, the other changed it."""
-    kind = place.kind_of(path, _read_head(base))
-    if kind in (Kind.NOTE, Kind.CORE, Kind.DOC):
-        return {}  # the owner's words stay
-    added = merge_lines(base, b"", theirs) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
-    return {path: added if added and added.strip() else None}
-
-
-def _settle_renamed_twice(unmerged: Sequence[Conflict], merged: Contents) -> Settled:
-    """Both sides gave a note another name: of its two files, which git makes equal, the one that sorts first stays."""
+            elif (kind := place.kind_of(each.path, _read_head(base))) not in (Kind.NOTE, Kind.CORE, Kind.DOC):
+                # One side removed it, the other changed it. Of the owner's words nothing is removed.
+                left = merge_lines(base, b"", theirs) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
+                settled[each.path] = left if left and left.strip() else None
+    # Both sides gave a note another name: of its two files, which git makes equal, the one that sorts first stays.
     named: dict[str, list[str]] = {}
     for each in unmerged:
         data = merged.get(each.path)
         if each.base is None and bool(each.ours) != bool(each.theirs) and data and (note_id := _read_id(data)):
             named.setdefault(note_id, []).append(each.path)
     groups = (sorted(paths) for paths in named.values())
-    return {path: None for first, *others in groups for path in others if merged[path] == merged[first]}
+    return settled | {path: None for first, *others in groups for path in others if merged[path] == merged[first]}
+
+
+def has_markers(data: bytes) -> bool:
+    """Return whether a text has the markers of a conflict."""
+    return data.startswith(_MARK) or b"\n" + _MARK in data
 
 
 def _read_id(data: bytes) -> str | None:

@@ -95,7 +95,19 @@ class Worker:
         return closed
 
     def _run(self, job: Job[Result], progress: _Progress, attempts: int) -> Result:
-        memory = self._open()
+        vault_guard.check(self._root)
+        settings: list[object] = []
+        for path in (self._root / CONFIG_FILE, user_config_path()):
+            with suppress(OSError):
+                about = os.stat(path)  # noqa: PTH116 - at every call
+                settings += [path, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+        memory = self._memory
+        # Without something that may exist by now it is opened again: a new process would look for that, too.
+        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
+        if memory is None or not is_whole or settings != self._settings:
+            self._close()
+            memory = self._memory = Memory.open(self._root, owner=self._owner)
+            self._settings = settings
         memory.report_to(progress.update, progress.say)
         self._running.add(progress)
         try:
@@ -106,26 +118,6 @@ class Worker:
             return job(memory)
         finally:
             self._running.discard(progress)
-
-    def _open(self) -> Memory:
-        """Return the memory; raises as `Memory.open`.
-
-        It is a new one if the settings have changed, or if the last one was without something that may exist by now: a
-        new process would look for it again.
-        """
-        vault_guard.check(self._root)
-        settings: list[object] = []
-        for path in (self._root / CONFIG_FILE, user_config_path()):
-            with suppress(OSError):
-                about = os.stat(path)  # noqa: PTH116 - at every call
-                settings += [path, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
-        memory = self._memory
-        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
-        if not is_whole or settings != self._settings:
-            self._close()
-        if self._memory is None:
-            self._memory, self._settings = Memory.open(self._root, owner=self._owner), settings
-        return self._memory
 
     def _close(self) -> None:
         memory, self._memory = self._memory, None

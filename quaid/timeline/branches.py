@@ -117,43 +117,38 @@ class MemoryBranches:
         head, into = self.find(name), self.find().name
         message = Message(f"merge: {name} into {into}", trailers=((TASK, MERGE),))
         with self._writing():
-            edits = self._plan_merge(head)
+            git = self._git
+            base = git.state().head
+            if base is None or git.has_adopted(head.id):
+                return Committed(None)
+            tree, unmerged = merge_trees(git.runner, base, head.id)
+            if unmerged:
+                raise BadInputError(
+                    f"{_list_paths([each.path for each in unmerged])} was changed in both branches in the same "
+                    f"lines: nothing was merged. Settle it by hand: git merge {head.name}, edit what is marked, "
+                    "git add it, git commit"
+                )
+            changed = [file for pair in git.revisions.compare(base, tree) for file in pair if file is not None]
+            odd = [file for file in changed if file.mode not in _REGULAR or not layout.is_vault_path(file.rel_path)]
+            if odd:
+                raise BadInputError(
+                    f"{_list_paths([file.rel_path for file in odd])} is nothing that Quaid writes: nothing was merged. "
+                    f"Merge by hand: git merge {head.name}"
+                )
+            old, new = git.revisions.read_changed(base, tree)
+            edits = tuple(Edit(path, old.get(path), new.get(path)) for path in sorted({*old, *new}))
             if not edits:
                 return Committed(None)
             if unsaved := [
                 edit.rel_path for edit in edits if files.read_note(self._root, edit.rel_path) != edit.before
             ]:
                 raise UnsavedWorkError(unsaved)
-            change = transaction.VaultChange(f"merge {head.id}", edits, message, self._git.owner(), merged=head.id)
-            done = transaction.apply(self._root, change, self._git)
+            change = transaction.VaultChange(f"merge {head.id}", edits, message, git.owner(), merged=head.id)
+            done = transaction.apply(self._root, change, git)
         self._vault.catch_up()
         with suppress(LockedError):  # the janitor, or the next sync, does it
             settle_merges(self._vault)
         return done
-
-    def _plan_merge(self, head: BranchHead) -> tuple[Edit, ...]:
-        """Return the edits that bring what the branch has, none where this one has all of it."""
-        git = self._git
-        base = git.state().head
-        if base is None or git.has_adopted(head.id):
-            return ()
-        tree, unmerged = merge_trees(git.runner, base, head.id)
-        if unmerged:
-            raise BadInputError(
-                f"{_list_paths([each.path for each in unmerged])} was changed in both branches in the same "
-                f"lines: nothing was merged. Settle it by hand: git merge {head.name}, edit what is marked, git add "
-                "it, git commit"
-            )
-        pairs = list(git.revisions.compare(base, tree))
-        changed = [file for pair in pairs for file in pair if file is not None]
-        odd = [file for file in changed if file.mode not in _REGULAR or not layout.is_vault_path(file.rel_path)]
-        if odd:
-            raise BadInputError(
-                f"{_list_paths([file.rel_path for file in odd])} is nothing that Quaid writes: nothing was merged. "
-                f"Merge by hand: git merge {head.name}"
-            )
-        old, new = git.revisions.read_changed(base, tree)
-        return tuple(Edit(path, old.get(path), new.get(path)) for path in sorted({*old, *new}))
 
     def _check_alone(self) -> None:
         """Refuse a vault in a larger repository, all of which a branch would change."""
