@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -245,6 +245,7 @@ def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault):
         assert beat is not None
         assert beat.pid == os.getpid()
         assert beat.is_alive(datetime.now(UTC))
+        assert not beat.is_alive(datetime.now(UTC) + timedelta(seconds=4 * watcher.HEARTBEAT_S))
     assert read_heartbeat(state_folder(vault.root)) is None
     assert vault.strays() == []
     assert vault.status() == ""
