@@ -16,7 +16,7 @@ All text is escaped: no memory can begin a line itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -272,27 +272,30 @@ class _Page:
         return tuple(replace(each, path=_own(each.path)) for each in neighbours)
 
     def render(self) -> str:
-        """Return the blocks, apart from each other by an empty line where one has several lines."""
+        """Return the blocks, apart from each other by an empty line where one has several lines. They are in the order
+        of the best hit that is in one or cites a turn in it.
+        """
         text = ""
         was_line = True
-        for path in sorted(self._blocks, key=self._rank):
+        ranks: dict[str, int] = {}
+        for path, (entries, _) in self._blocks.items():
+            present = {entry.hit.id for entry in entries.values() if entry.hit}
+            citing = {hit.id for hit in self._hits.values() if any(each.path == path for each in hit.beside)}
+            ranks[path] = min((self._ranks[each] for each in present | citing), default=len(self._ranks))
+        for path in sorted(ranks, key=ranks.__getitem__):
             block = self._blocks[path][1]
             is_line = "\n" not in block
             text += ("\n" if is_line and was_line else "\n\n") + block if text else block
             was_line = is_line
         return text
 
-    def _rank(self, path: str) -> int:
-        """Return the rank of the best hit that is in a block or cites a turn in it."""
-        present = {entry.hit.id for entry in self._blocks[path][0].values() if entry.hit}
-        citing = {hit.id for hit in self._hits.values() if any(each.path == path for each in hit.beside)}
-        return min((self._ranks[each] for each in present | citing), default=len(self._ranks))
-
     def _render_block(self, entries: dict[tuple[int, str], _Entry]) -> Iterator[str]:
         ordered = [entries[key] for key in sorted(entries)]
         first = ordered[0]
         title, _, _ = first.heading.partition(" > ")
-        day = _shared_day(ordered)
+        # The day of a conversation of which several turns are shown, where they are all of one day.
+        days = {each.turn: _day(each.created).strip() for each in ordered if each.turn is not None and not each.is_fact}
+        day = days.popitem()[1] if len(days) > 1 and len({*days.values()}) == 1 else ""
         if title or day:
             # A note has its kind and its day there; the lines of a conversation have theirs.
             hit = next((each.hit for each in ordered if each.hit and each.turn is None and not each.is_fact), None)
@@ -369,15 +372,6 @@ class _Page:
                 about.append(f"{word} {short_id(_own(other_id))}")
         about += [f"score {hit.score:.2f}", f"id {on_one_line(_own(hit.id))}"] if self._with_ids else []
         return f" ({', '.join(about)})" if about else ""
-
-
-def _shared_day(entries: Iterable[_Entry]) -> str:
-    """Return the day of a conversation of which several turns are shown, empty if they are of several days."""
-    turns = {
-        entry.turn: _day(entry.created).strip() for entry in entries if entry.turn is not None and not entry.is_fact
-    }
-    days = set(turns.values())
-    return days.pop() if len(turns) > 1 and len(days) == 1 else ""
 
 
 def _content(text: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from quaid.index import documents, graph
 from quaid.index.documents import Document
@@ -69,7 +69,12 @@ def collect(search: Search) -> None:
         search.talks = {}
         _add_talks(search)
         if weights.get("beside"):
-            _fetch(search, _list_neighbours(search, best))
+            # A chunk of each turn next to the best ones: of a long turn the best that was found, else its first.
+            found = [search.candidates[chunk_id] for chunk_id in best if chunk_id in search.candidates]
+            neighboured = [each for each in found if each.turn is not None][:MAX_NEIGHBOURED]
+            talked = [(talk, each) for each in neighboured if (talk := search.talks.get(each.doc_id))]
+            beside = [turn for talk, each in talked for turn in talk.adjacent_turns(each.turn or 0) if turn]
+            _fetch(search, {max(turn.chunks, key=search.own) for turn in beside})
         search.cites = _add_cited(search) if weights.get("cited") else {}
         missing = search.candidates.keys() - search.cosines.keys()
         if missing:
@@ -124,19 +129,6 @@ def _add_talks(search: Search) -> None:
     if missing:
         found = documents.list_turns(search.connection, missing)
         search.talks |= {doc_id: Talk.of(turns, size) for doc_id, (size, turns) in found.items()}
-
-
-def _list_neighbours(search: Search, best: Sequence[int]) -> set[int]:
-    """Return a chunk of each turn next to the best ones: of a long turn the best that was found, else its first."""
-    candidates = search.candidates
-    turns = [candidates[i] for i in best if i in candidates and candidates[i].turn is not None][:MAX_NEIGHBOURED]
-    return {
-        max(neighbour.chunks, key=search.own)
-        for turn in turns
-        if (talk := search.talks.get(turn.doc_id))
-        for neighbour in talk.adjacent_turns(turn.turn or 0)
-        if neighbour
-    }
 
 
 def _add_cited(search: Search) -> dict[int, list[int]]:

@@ -171,16 +171,15 @@ def find_pairs(
             (min(pair), max(pair))
             for (one, left), (other, right) in combinations(objects.items(), 2)
             if frozenset((one, other)) not in around
-            and not any(_is_part(*names) or _may_be_one_day(*names) for names in ((one, other), (other, one)))
+            # One name may say less of the same: `porto` of `porto, portugal`, `acme` of `acme gmbh`.
+            and not any(
+                (whole.startswith(part) and not whole[len(part) :][:1].isalnum()) or _may_be_one_day(part, whole)
+                for part, whole in ((one, other), (other, one))
+            )
             for pair in product(left - right, right - left)
         }
         found.update(sorted(pairs)[-MAX_OPPOSED:])
     return found
-
-
-def _is_part(part: str, whole: str) -> bool:
-    """Return whether one name says less of the same: `porto` of `porto, portugal`, `acme` of `acme gmbh`."""
-    return whole.startswith(part) and not whole[len(part) :][:1].isalnum()
 
 
 def _may_be_one_day(day: str, other: str) -> bool:

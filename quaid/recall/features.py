@@ -89,7 +89,16 @@ class _Scorer:
     def __init__(self, search: Search) -> None:
         self._search = search
         query, candidates = search.query, search.candidates
-        self._named = _name_speakers(search)
+        # The one speaker whom the question names, by each part of the name; nobody when it names several. Where it
+        # names none and says `my`, the owner, who may go by several names.
+        asked = {name_key(token) for token in _TOKEN.findall(query.text)}
+        speakers = {name_key(speaker) for each in candidates.values() if (speaker := each.turn_speaker or each.speaker)}
+        named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
+        if not named:
+            named = speakers.intersection(query.owner_keys)
+        elif len(named) > 1:
+            named = set()
+        self._named = frozenset(named)
         self._is_for_summary = asks_for_summary(query.text)
         self._speaker_weight = 1.0
         if not self._named.isdisjoint(query.owner_keys):  # a summary draws on both speakers
@@ -133,7 +142,14 @@ class _Scorer:
         if any(fold(phrase).casefold() in folded for phrase in query.phrases):
             features["phrase"] = 1.0
         if candidate.turn is None:
-            self._score_note(features, candidate)
+            # A note, or a fact, by itself, and by the turns it cites where those say more.
+            features.update(dict.fromkeys(_OF_SUPPORT, features["own"]))
+            cited = [chunk for chunk in search.cites.get(candidate.chunk_id, ()) if chunk in search.candidates]
+            if cited:
+                episode = search.candidates[cited[0]].doc_id
+                features["beside"] = max(map(search.own, cited))
+                features["session_best"] = self._best_turn.get(episode, features["own"])
+                features["session_fact"] = self._best_fact.get(episode, features["own"])
         else:
             self._score_turn(features, candidate, candidate.turn)
         if self._speaker_weight and (self._named or query.owner_keys) and self._is_by_or_about(candidate):
@@ -150,17 +166,6 @@ class _Scorer:
             return name_key(speaker) in self._named
         about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
         return any(name.split()[0] in about for name in self._named)
-
-    def _score_note(self, features: Features, candidate: Document) -> None:
-        """Score a note, or a fact, by itself, and by the turns it cites where those say more."""
-        search, own = self._search, features["own"]
-        cited = [chunk_id for chunk_id in search.cites.get(candidate.chunk_id, ()) if chunk_id in search.candidates]
-        features.update(dict.fromkeys(_OF_SUPPORT, own))
-        if cited:
-            episode = search.candidates[cited[0]].doc_id
-            features["beside"] = max(map(search.own, cited))
-            features["session_best"] = self._best_turn.get(episode, own)
-            features["session_fact"] = self._best_fact.get(episode, own)
 
     def _score_turn(self, features: Features, candidate: Document, number: int) -> None:
         """Score a turn by the adjacent turns, its session and the facts that cite it."""
@@ -189,19 +194,6 @@ class _Scorer:
         asker = search.candidates.get(before.last) if before else None
         if asker is not None and "?" in asker.text:
             features["answers"] = 1.0
-
-
-def _name_speakers(search: Search) -> frozenset[str]:
-    """Return the one speaker whom the question names, by each part of the name; nobody when it names several. Where it
-    names none and says `my`, the owner, who may go by several names.
-    """
-    query = search.query
-    asked = {name_key(token) for token in _TOKEN.findall(query.text)}
-    speakers = {name_key(s) for c in search.candidates.values() if (s := c.turn_speaker or c.speaker)}
-    named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
-    if named:
-        return frozenset(named) if len(named) == 1 else frozenset()
-    return frozenset(speakers.intersection(query.owner_keys))
 
 
 def tells_of_owner(candidate: Document, query: Query) -> bool:

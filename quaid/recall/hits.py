@@ -42,7 +42,11 @@ def render(search: Search, chosen: Sequence[Chosen], opposed: Mapping[int, set[i
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
     ranks = _rank_in_channels(search, candidates)
     owner_keys = search.sources.cache.of(connection, graph.with_aliases, search.sources.owner_names, search.scope)
-    replaced = _list_replaced(search, candidates)
+    replaced: dict[tuple[str, int | None], list[str]] = {}  # by turn: the ids of the facts that replaced those from it
+    turns = [(note_name(each.path), each.turn) for each in candidates if each.turn is not None]
+    for episode, turn, name in graph.replaced_turns(connection, turns, search.scope) if turns else ():
+        later = documents.find_by_reference(connection, name, search.scope)
+        replaced.setdefault((episode, turn), []).extend(each.id for each in later if each.superseded_by is None)
     headings = list_headings(search, candidates)
     neighbours: Mapping[int, tuple[Neighbour, ...]] = {}
     if search.options.with_neighbours or search.options.budget is not None:
@@ -78,7 +82,7 @@ def render(search: Search, chosen: Sequence[Chosen], opposed: Mapping[int, set[i
                 later_than=tuple(ids[doc_id] for doc_id in order if order[doc_id] == 1),
                 earlier_than=(
                     *(ids[doc_id] for doc_id in order if order[doc_id] == -1),
-                    *replaced.get((note_name(candidate.path), candidate.turn), ()),
+                    *dict.fromkeys(replaced.get((note_name(candidate.path), candidate.turn), ())),
                 ),
                 evidence=contributions(search.features.get(candidate.chunk_id, {}), search.shares),
                 heading=headings[candidate.chunk_id],
@@ -86,17 +90,6 @@ def render(search: Search, chosen: Sequence[Chosen], opposed: Mapping[int, set[i
             )
         )
     return tuple(hits)
-
-
-def _list_replaced(search: Search, candidates: Sequence[Document]) -> dict[tuple[str, int | None], tuple[str, ...]]:
-    """Return for each turn that a replaced fact was learned from the ids of the facts that replaced it."""
-    turns = [(note_name(each.path), each.turn) for each in candidates if each.turn is not None]
-    found: dict[tuple[str, int | None], tuple[str, ...]] = {}
-    for episode, turn, name in graph.replaced_turns(search.connection, turns, search.scope) if turns else ():
-        later = documents.find_by_reference(search.connection, name, search.scope)
-        ids = [each.id for each in later if each.superseded_by is None]
-        found[episode, turn] = tuple(dict.fromkeys([*found.get((episode, turn), ()), *ids]))
-    return found
 
 
 def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:

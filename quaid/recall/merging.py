@@ -76,7 +76,18 @@ def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
     rest, and all where there are no vectors to compare. A vault without hits has no say.
     """
     scales = {vault: answer.scale for vault, answer in answers.items() if answer.hits and answer.scale}
-    words = _weigh_words(scales)
+    # For how much of the question a vault has words: the rarer a word is in all vaults together, the more it counts.
+    searched = [scale.matches for scale in scales.values()]
+    # What one vault adds, the other names of an entity, is not of the question.
+    asked = set(searched[0]).intersection(*searched[1:]) if searched else set()
+    chunks = sum(scale.chunks for scale in scales.values())
+    counts = {word: sum(matches[word] for matches in searched) for word in sorted(asked)}
+    rarity = {word: math.log1p((chunks - n + 0.5) / (n + 0.5)) for word, n in counts.items() if n}
+    total = sum(rarity.values())
+    words = {
+        vault: sum(worth for word, worth in rarity.items() if scale.matches[word]) / total if total else 1.0
+        for vault, scale in scales.items()
+    }
     best = max(
         scales.values(),
         key=lambda scale: (bool(scale.embedder), scale.like, scale.embedder, -scale.unlike),
@@ -95,23 +106,6 @@ def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
 
     unit = weights[max(weights, key=find_best)] if weights else 1.0
     return {vault: weights[vault] / unit if vault in weights and unit else 1.0 for vault in answers}
-
-
-def _weigh_words(scales: Mapping[str, Scale]) -> dict[str, float]:
-    """Return of each vault for how much of the question it has words, from 0 to 1: the rarer a word is in all vaults
-    together, the more of the question it is.
-    """
-    searched = [scale.matches for scale in scales.values()]
-    # What one vault adds, the other names of an entity, is not of the question.
-    asked = set(searched[0]).intersection(*searched[1:]) if searched else set()
-    chunks = sum(scale.chunks for scale in scales.values())
-    counts = {word: sum(matches[word] for matches in searched) for word in sorted(asked)}
-    rarity = {word: math.log1p((chunks - n + 0.5) / (n + 0.5)) for word, n in counts.items() if n}
-    total = sum(rarity.values())
-    return {
-        vault: sum(worth for word, worth in rarity.items() if scale.matches[word]) / total if total else 1.0
-        for vault, scale in scales.items()
-    }
 
 
 def _is_called(hit: Hit, answer: Recall) -> bool:
