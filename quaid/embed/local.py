@@ -141,23 +141,20 @@ class LocalEmbedder(_BuildEmbedder):
             batches.append(order[:size])
             order = order[size:]
         picked = [[tokens[row] for row in batch] for batch in batches]
-        for batch, pooled in zip(batches, self._run(session, picked), strict=True):
+        if len(tokens) <= _FEW_TEXTS:
+            states = [_pool(session, batch) for batch in picked]
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(self._threads) as workers:
+                states = list(workers.map(partial(_pool, session), picked))
+        for batch, pooled in zip(batches, states, strict=True):
             vectors[batch] = pooled
         _normalise(vectors)
         if self._centre is not None:
             vectors = remove_centre(vectors, self._centre, of_questions=of_questions)
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
-
-    def _run(self, session: Any, batches: list[list[Any]]) -> Iterator[npt.NDArray[np.float32]]:
-        """Yield the pooled states of each batch of token rows."""
-        if sum(map(len, batches)) <= _FEW_TEXTS:
-            yield from (_pool(session, batch) for batch in batches)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(self._threads) as workers:
-            yield from workers.map(partial(_pool, session), batches)
 
     def _ready(self, count: int) -> Any:
         """Return the session to embed `count` texts with; all that it needs is loaded."""

@@ -156,12 +156,7 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
-    _insert_names(connection, doc_id, note)
-    return doc_id
-
-
-def _insert_names(connection: IndexConnection, doc_id: int, note: Note) -> None:
-    """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
+    # Its title is the last of its names.
     called: dict[str, str] = {}
     for name in (*note.names, note.title):
         called.setdefault(name_key(name), name)
@@ -178,6 +173,7 @@ def _insert_names(connection: IndexConnection, doc_id: int, note: Note) -> None:
     connection.executemany(
         "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
     )
+    return doc_id
 
 
 def remove_document(connection: IndexConnection, path: str) -> None:

@@ -51,7 +51,24 @@ class ListedNote(NamedTuple):
 
 def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[ListedNote]:
     """Return the notes that fit, the newest first or in the order of `sort`."""
-    conditions, values = _conditions(connection, wanted)
+    values: dict[str, Any] = {}
+    conditions = []
+    for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
+        if chosen:
+            conditions.append(f"d.{column} IN (SELECT value FROM json_each(:{column}))")
+            values[column] = json.dumps(chosen)
+    if wanted.statuses:
+        replaced = "d.superseded_by IS NOT NULL"
+        has_status = f"d.status IN (SELECT value FROM json_each(:status)) AND NOT ({replaced})"
+        conditions.append(f"({has_status}{f' OR {replaced}' if SUPERSEDED in wanted.statuses else ''})")
+        values["status"] = json.dumps(wanted.statuses)
+    for number, name in enumerate(wanted.about):
+        conditions.append(f"d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:about{number}))")
+        values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
+    given = {"owner": wanted.owner, "project": wanted.project, "since": wanted.since, "until": wanted.until}
+    values |= {name: str(value) for name, value in given.items() if value is not None}
+    compared = {"owner": "d.owner =", "project": "d.project =", "since": f"{_DAY} >=", "until": f"{_DAY} <="}
+    conditions += [f"{column} :{name}" for name, column in compared.items() if name in values]
     where = " AND ".join(conditions) or "true"
     dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
     listed = [
@@ -87,28 +104,6 @@ def list_turns(connection: IndexConnection, doc_id: int) -> list[int]:
     """Return the numbers of the turns of an episode, ascending."""
     wanted = "SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL ORDER BY turn"
     return [turn for (turn,) in connection.execute(wanted, (doc_id,))]
-
-
-def _conditions(connection: IndexConnection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
-    values: dict[str, Any] = {}
-    conditions = []
-    for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
-        if chosen:
-            conditions.append(f"d.{column} IN (SELECT value FROM json_each(:{column}))")
-            values[column] = json.dumps(chosen)
-    if wanted.statuses:
-        replaced = "d.superseded_by IS NOT NULL"
-        has_status = f"d.status IN (SELECT value FROM json_each(:status)) AND NOT ({replaced})"
-        conditions.append(f"({has_status}{f' OR {replaced}' if SUPERSEDED in wanted.statuses else ''})")
-        values["status"] = json.dumps(wanted.statuses)
-    for number, name in enumerate(wanted.about):
-        conditions.append(f"d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:about{number}))")
-        values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
-    given = {"owner": wanted.owner, "project": wanted.project, "since": wanted.since, "until": wanted.until}
-    values |= {name: str(value) for name, value in given.items() if value is not None}
-    compared = {"owner": "d.owner =", "project": "d.project =", "since": f"{_DAY} >=", "until": f"{_DAY} <="}
-    conditions += [f"{column} :{name}" for name, column in compared.items() if name in values]
-    return conditions, values
 
 
 def _list_about(connection: IndexConnection, name: str) -> set[int]:

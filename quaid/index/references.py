@@ -53,7 +53,9 @@ def resolve(connection: IndexConnection, reference: str) -> list[Target]:
     """
     note = text = target_of(whole(reference))
     part, end = "", len(text)
-    while not (found := _find(connection, note)):
+    # What names a note exactly goes before what only resembles it.
+    ways = (documents.find_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement, _by_first_heading)
+    while not (found := next(filter(None, (find(connection, note) for find in ways if note)), None)):
         # The longest note first: a name may contain `#`.
         if (end := text.rfind("#", 0, end)) <= 0:
             return []
@@ -96,20 +98,6 @@ def target_of(reference: str) -> str:
 
         return unquote(link["path"].strip("<>"))
     return link["target"].partition("|")[0].rstrip("\\").strip()
-
-
-def _find(connection: IndexConnection, text: str) -> list[Document]:
-    """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
-    if not text:
-        return []
-    return (
-        documents.find_by_identity(connection, text)
-        or _by_path(connection, text)
-        or _by_name(connection, text)
-        or _by_part_of_id(connection, text)
-        or _by_statement(connection, text)
-        or _by_first_heading(connection, text)
-    )
 
 
 def _by_path(connection: IndexConnection, text: str) -> list[Document]:

@@ -77,12 +77,20 @@ def use_embedder(
 
 
 def activate_newest(connection: IndexConnection) -> None:
-    """Once nothing is pending: the newest set takes over, older ones go."""
-    *old, newest = list_embedders(connection)
-    for row in old:
-        _drop(connection, row)
-    if not newest.active:
-        connection.execute("UPDATE embedders SET active = 1 WHERE embedder_id = ?", (newest.embedder_id,))
+    """Let the newest set take over, and older ones go, once none of its vectors is missing but those that the service
+    failed to give.
+    """
+    rows = list_embedders(connection)
+    if not rows or (len(rows) == 1 and rows[0].active):
+        return
+    with connection.transaction():
+        if list_pending(connection, 1):
+            return
+        *old, newest = list_embedders(connection)
+        for row in old:
+            _drop(connection, row)
+        if not newest.active:
+            connection.execute("UPDATE embedders SET active = 1 WHERE embedder_id = ?", (newest.embedder_id,))
 
 
 def list_pending(connection: IndexConnection, limit: int, asked: Collection[str] = ()) -> list[tuple[int, str, str]]:
@@ -326,7 +334,15 @@ class VectorMatrix:
         if self._asked == 1:
             connection.vectors.prepare()
             return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
-        self._catch_up(connection, row)
+        version = connection.version()
+        generation = contents.get_meta(connection, contents.GENERATION) or ""
+        identity = (connection.name, row.fingerprint, row.table, generation)
+        if identity != self._identity or version != self._version:
+            connection.vectors.prepare()
+            self._session = self._session or open_product()
+            if identity != self._identity or not self._follow(connection, row):
+                self._load(connection, row)
+            self._identity, self._version = identity, version
         rows: npt.NDArray[np.signedinteger]
         if allowed is None:
             rows = np.flatnonzero(self._ids[: self._used] >= 0)
@@ -413,18 +429,6 @@ class VectorMatrix:
         numbers += self._lower[rows]
         numbers *= self._scales[rows, None]
         return numbers
-
-    def _catch_up(self, connection: IndexConnection, row: EmbedderRow) -> None:
-        version = connection.version()
-        generation = contents.get_meta(connection, contents.GENERATION) or ""
-        identity = (connection.name, row.fingerprint, row.table, generation)
-        if identity == self._identity and version == self._version:
-            return
-        connection.vectors.prepare()
-        self._session = self._session or open_product()
-        if identity != self._identity or not self._follow(connection, row):
-            self._load(connection, row)
-        self._identity, self._version = identity, version
 
     def _load(self, connection: IndexConnection, row: EmbedderRow) -> None:
         import numpy as np

@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
@@ -70,7 +69,16 @@ class ClaudeCodeProvider:
         result = results[-1]
         # A failed request can have the subtype "success": only is_error is reliable.
         if result.get("is_error"):
-            raise _failure(result, request)
+            status, kind = result.get("api_error_status"), str(result.get("subtype"))
+            if kind == "error_max_structured_output_retries":
+                problem = "claude -p got no answer that fits the schema"
+                raise ModelAnswerError(request.model, request.prompt, problem)
+            told = result.get("errors")
+            words = result.get("result") or (told[0] if isinstance(told, list) and told else kind)
+            message = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
+            if status in {401, 403}:
+                raise ModelUnavailableError(f"claude -p is not logged in ({message})", "Log in with: claude")
+            raise ModelUnavailableError(f"claude -p got no answer ({message})", "Try again later")
         structured = result.get("structured_output")
         text = json.dumps(structured) if isinstance(structured, dict) else str(result.get("result") or "")
         try:
@@ -117,18 +125,6 @@ class ClaudeCodeProvider:
                 _kill(process)
                 _running.discard(process)
         return output, errors.decode("utf-8", "replace"), process.returncode
-
-
-def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableError | ModelAnswerError:
-    status, kind = result.get("api_error_status"), str(result.get("subtype"))
-    if kind == "error_max_structured_output_retries":
-        return ModelAnswerError(request.model, request.prompt, "claude -p got no answer that fits the schema")
-    errors = result.get("errors")
-    words = result.get("result") or (errors[0] if isinstance(errors, list) and errors else kind)
-    message = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
-    if status in {401, 403}:
-        return ModelUnavailableError(f"claude -p is not logged in ({message})", "Log in with: claude")
-    return ModelUnavailableError(f"claude -p got no answer ({message})", "Try again later")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

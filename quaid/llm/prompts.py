@@ -137,7 +137,14 @@ def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
         raise PromptError(path, "it needs a head between --- lines, then ## Input, then ## Answer")
     if _SLOT.search(found["system"]):
         raise PromptError(path, "slots belong below ## Input: what is above is the same in every call")
-    head = _parse_head(found["head"], path)
+    head = {each[1]: each[2] for line in found["head"].splitlines() if (each := _HEAD_LINE.match(line))}
+    if head.keys() != _HEAD_KEYS:
+        raise PromptError(path, f"its head must name {' and '.join(sorted(_HEAD_KEYS))}, and nothing else")
+    if head["tier"] not in _TIERS:
+        raise PromptError(path, f"tier is {head['tier']!r}, must be deep or fast")
+    digits = head["max_output_tokens"]
+    if not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= _MAX_OUTPUT_TOKENS and len(digits) < 9):
+        raise PromptError(path, f"max_output_tokens is {digits!r}, must be a number up to {_MAX_OUTPUT_TOKENS}")
     fenced = _FENCE.search(found["answer"])
     try:
         schema = json.loads(fenced[1]) if fenced else None
@@ -149,21 +156,9 @@ def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
         name=name,
         version=hashlib.sha256(data).hexdigest()[:12],
         tier=_TIERS[head["tier"]],
-        max_output_tokens=int(head["max_output_tokens"]),
+        max_output_tokens=int(digits),
         instructions=f"{found['system'].strip()}\n\nAnswer with one JSON object and nothing else.",
         input=found["input"].strip(),
         schema=schema,
         path=path,
     )
-
-
-def _parse_head(text: str, path: Path) -> dict[str, str]:
-    head = {found[1]: found[2] for line in text.splitlines() if (found := _HEAD_LINE.match(line))}
-    if head.keys() != _HEAD_KEYS:
-        raise PromptError(path, f"its head must name {' and '.join(sorted(_HEAD_KEYS))}, and nothing else")
-    if head["tier"] not in _TIERS:
-        raise PromptError(path, f"tier is {head['tier']!r}, must be deep or fast")
-    digits = head["max_output_tokens"]
-    if not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= _MAX_OUTPUT_TOKENS and len(digits) < 9):
-        raise PromptError(path, f"max_output_tokens is {digits!r}, must be a number up to {_MAX_OUTPUT_TOKENS}")
-    return head

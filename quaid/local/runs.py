@@ -188,8 +188,15 @@ CREATE TABLE IF NOT EXISTS proposals (
 
     def put(self, decision: Decision, day: str) -> None:
         """Store it on `day` (ISO), in place of an older one on the same evidence."""
+
+        def encode(data: bytes) -> str:
+            return b64encode(data).decode()
+
+        stored = {field.name: getattr(decision, field.name) for field in fields(Decision)}
+        branch = decision.branch and astuple(decision.branch)
+        stored |= {"edits": [astuple(edit) for edit in decision.edits], "branch": branch}
+        row = (decision.key, day, json.dumps(stored, default=encode))
         with self._transaction() as connection:
-            row = (decision.key, day, _to_json(decision))
             connection.execute("INSERT OR REPLACE INTO proposals (key, day, proposal) VALUES (?,?,?)", row)
 
     def get(self, key: str) -> Decision | None:
@@ -215,16 +222,6 @@ def _run(row: tuple[Any, ...]) -> Run:
     if not all(isinstance(decision, dict) for decision in decisions) or not isinstance(decisions, list):
         raise TypeError("decisions")
     return run._replace(decisions=tuple(decisions), degraded=tuple(map(str, degraded)))
-
-
-def _to_json(decision: Decision) -> str:
-    def encode(data: bytes) -> str:
-        return b64encode(data).decode()
-
-    stored = {field.name: getattr(decision, field.name) for field in fields(Decision)}
-    branch = decision.branch and astuple(decision.branch)
-    stored |= {"edits": [astuple(edit) for edit in decision.edits], "branch": branch}
-    return json.dumps(stored, default=encode)
 
 
 def _from_json(text: str) -> Decision:

@@ -176,7 +176,7 @@ class Embedding:
             done += self._fill_set(connection, embedder, row, progress, deadline)
         except EmbeddingError as error:
             return Filled(done, vectors.count_pending(connection), (str(error),))
-        _activate(connection)
+        vectors.activate_newest(connection)
         return Filled(done, vectors.count_pending(connection))
 
     def _begin_quickly(self, connection: IndexConnection) -> None:
@@ -281,15 +281,6 @@ def _embed(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
                 if not fresh and place + 1 >= min(len(texts), MAX_REFUSED):  # the texts are not to blame
                     raise
     return fresh
-
-
-def _activate(connection: IndexConnection) -> None:
-    """Let the newest vectors take over once none is missing but those that the service failed to give."""
-    rows = vectors.list_embedders(connection)
-    if rows and (len(rows) > 1 or not rows[-1].active):
-        with connection.transaction():
-            if not vectors.list_pending(connection, 1):
-                vectors.activate_newest(connection)
 
 
 def _is_newest(connection: IndexConnection, row: EmbedderRow) -> bool:

@@ -6,7 +6,7 @@ table is full at some two thousand. A vault of ordinary size is scanned in a few
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import psycopg
 
@@ -22,19 +22,10 @@ _SAMPLE, _NEIGHBOURS = 50, 10
 _EQUAL = 1e-6
 
 
-class Ann(NamedTuple):
-    """What became of the HNSW of a vault: `recall` is the share of the nearest that it finds, None where the vault is
-    too small for one; it is used if `is_used`.
-    """
-
-    vectors: int
-    recall: float | None = None
-    is_used: bool = False
-
-
-def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = MIN_RECALL) -> Ann:
+def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = MIN_RECALL) -> float | None:
     """Make the HNSW of the vault called `name`, or drop it where it is not worth having; `uri` is that of the role that
-    owns the schema. Questions are answered meanwhile.
+    owns the schema. Questions are answered meanwhile. Return the share of the nearest that it finds: less than
+    `min_recall`, and it is dropped. None where the vault is too small for one.
 
     Raises:
         LookupError: there is no such vault.
@@ -56,7 +47,7 @@ def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = M
         wanted = row if count >= large else None
         _drop_others(connection, place, wanted)
         if wanted is None:
-            return Ann(count)
+            return None
         made = (
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name(place, wanted)} ON vectors "
             f"USING hnsw ((embedding::vector({wanted.dimension:d})) vector_cosine_ops) "
@@ -67,9 +58,9 @@ def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = M
         recall = _measure(connection, place, wanted)
         if recall < min_recall:
             _drop_others(connection, place, None)
-            return Ann(count, recall)
-        _use(connection, place, [wanted.embedder_id])
-        return Ann(count, recall, is_used=True)
+        else:
+            _use(connection, place, [wanted.embedder_id])
+        return recall
 
 
 def _name(place: Place, row: EmbedderRow) -> str:

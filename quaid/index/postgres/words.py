@@ -42,14 +42,6 @@ _SCORE = """
 """
 
 
-class _Posting(NamedTuple):
-    term: str
-    row_id: int
-    length: int
-    weight: float
-    places: bytes
-
-
 class _Table(NamedTuple):
     """Where the words of chunks, or of episodes, are, and what its columns weigh."""
 
@@ -66,7 +58,8 @@ class _Waiting(threading.local):
     """What one thread has still to insert."""
 
     def __init__(self) -> None:
-        self.postings: dict[_Table, list[_Posting]] = {_CHUNKS: [], _EPISODES: []}
+        self.postings: dict[_Table, list[tuple[str, int, int, float, bytes]]] = {_CHUNKS: [], _EPISODES: []}
+        """The rows of `postings`: a term, a row_id, its length, the weight, and the places."""
         self.lengths: dict[_Table, list[tuple[int, int]]] = {_CHUNKS: [], _EPISODES: []}
 
 
@@ -99,8 +92,7 @@ class PgWords:
                 weights[term] += table.weights[column]
         self._waiting.lengths[table].append((row_id, length))
         self._waiting.postings[table] += (
-            _Posting(term, row_id, length, weights[term], struct.pack(f"<{len(at)}I", *at))
-            for term, at in places.items()
+            (term, row_id, length, weights[term], struct.pack(f"<{len(at)}I", *at)) for term, at in places.items()
         )
         if len(self._waiting.postings[table]) > _MAX_WAITING:
             self.flush()
@@ -155,24 +147,21 @@ class PgWords:
             total, mean = self._total(table)
             if not total:
                 return []
-            asked = self._ask(table, match)
+            # The single stems, and the rows that contain the phrases and the prefixes.
+            asked: dict[str, list[object]] = {name: [] for name in ("numbers", "terms", "of", "found", "weights")}
+            phrases = [([*map(_as_term, tokenize(text))], bool(star)) for text, star in _PHRASE.findall(match)]
+            for number, (stems, is_prefix) in enumerate(phrase for phrase in phrases if phrase[0]):
+                if len(stems) == 1 and not is_prefix:
+                    asked["numbers"].append(number)
+                    asked["terms"].append(stems[0])
+                    continue
+                for row_id, weight in self._find_phrase(table, stems, is_prefix=is_prefix).items():
+                    asked["of"].append(number)
+                    asked["found"].append(row_id)
+                    asked["weights"].append(weight)
             score = _SCORE.format(postings=table.postings, lengths=table.lengths, within=within)
             rows = self._index.execute(f"{score} {order}", {**values, **asked, "total": total, "mean": mean})
             return [(int(row[0]), float(row[1])) for row in rows]
-
-    def _ask(self, table: _Table, match: str) -> dict[str, list[object]]:
-        """Return the single stems of `match`, and the rows that contain its phrases and prefixes."""
-        asked: dict[str, list[object]] = {name: [] for name in ("numbers", "terms", "of", "found", "weights")}
-        for number, (stems, is_prefix) in enumerate(_read(match)):
-            if len(stems) == 1 and not is_prefix:
-                asked["numbers"].append(number)
-                asked["terms"].append(stems[0])
-                continue
-            for row_id, weight in self._find_phrase(table, stems, is_prefix=is_prefix).items():
-                asked["of"].append(number)
-                asked["found"].append(row_id)
-                asked["weights"].append(weight)
-        return asked
 
     def _find_phrase(self, table: _Table, stems: Sequence[str], *, is_prefix: bool) -> dict[int, float]:
         """Return the rows in which `stems` follow each other, and how often, weighed by column; the last of them may be
@@ -180,7 +169,13 @@ class PgWords:
         """
         starts: dict[int, set[int]] = {}
         for distance, stem in enumerate(stems):
-            at = self._list_places(table, stem, is_prefix=is_prefix and distance == len(stems) - 1)
+            which, values = "term = ?", [stem]
+            if is_prefix and distance == len(stems) - 1:
+                which, values = "term >= ? AND term < ?", [stem, stem + _LAST]
+            at: dict[int, set[int]] = defaultdict(set)
+            found = self._index.execute(f"SELECT row_id, places FROM {table.postings} WHERE {which}", values)
+            for row_id, places in found:
+                at[row_id].update(struct.unpack(f"<{len(places) // 4}I", places))
             if distance == 0:
                 starts = at
                 continue
@@ -189,14 +184,7 @@ class PgWords:
                 for row_id in starts.keys() & at.keys()
                 if (left := {start for start in starts[row_id] if start + distance in at[row_id]})
             }
-        return {row_id: sum(table.weights[at >> _COLUMN_BITS] for at in found) for row_id, found in starts.items()}
-
-    def _list_places(self, table: _Table, stem: str, *, is_prefix: bool) -> dict[int, set[int]]:
-        which, values = ("term = ?", (stem,)) if not is_prefix else ("term >= ? AND term < ?", (stem, stem + _LAST))
-        found: dict[int, set[int]] = defaultdict(set)
-        for row_id, places in self._index.execute(f"SELECT row_id, places FROM {table.postings} WHERE {which}", values):
-            found[row_id].update(struct.unpack(f"<{len(places) // 4}I", places))
-        return dict(found)
+        return {row_id: sum(table.weights[at >> _COLUMN_BITS] for at in left) for row_id, left in starts.items()}
 
     def _total(self, table: _Table) -> tuple[int, float]:
         """Return how many rows have words, and how many words one has on average."""
@@ -236,12 +224,6 @@ class PgWords:
             "SELECT row_id, octet_length(places) / 4 FROM postings WHERE term = ? ORDER BY row_id", (_as_term(stem),)
         )
         return (int(row_id) for row_id, times in rows for _ in range(times))
-
-
-def _read(match: str) -> list[tuple[list[str], bool]]:
-    """Return the stems of each phrase of a match, and whether the last is the beginning of one."""
-    phrases = [([*map(_as_term, tokenize(text))], bool(star)) for text, star in _PHRASE.findall(match)]
-    return [phrase for phrase in phrases if phrase[0]]
 
 
 def _as_term(stem: str) -> str:
