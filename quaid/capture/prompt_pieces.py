@@ -44,7 +44,6 @@ class Material:
     """The `turns` of an episode to learn from, the `earlier` ones just before them, and the number of its last turn."""
 
     session: str
-    source: str | None
     project: str | None
     started: datetime | None
     turns: tuple[NumberedTurn, ...]
@@ -120,7 +119,6 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
     old = [turn for turn in turns if turn.number <= learned and turn.text and not turn.is_note]
     return Material(
         session=_text(fields, "session") or "",
-        source=_text(fields, "source"),
         project=_text(fields, "project"),
         started=started,
         turns=new,

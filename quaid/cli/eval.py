@@ -11,7 +11,7 @@ from quaid.cli.options import argument, option
 from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, section, short, styled
 from quaid.history.revisions import Point
 from quaid.memory import Memory
-from quaid.recall.evaluation import EvalQuestion, Outcome, compare, find_expected, list_targets, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, find_expected, list_gained, list_targets, score
 from quaid.shapes import json_object
 from quaid.timeline.states import read_questions
 
@@ -51,14 +51,14 @@ def run_eval(
             for number, point in enumerate(sides)
         ]
     old, new = replayed[0] if before else None, replayed[-1]
-    changes = compare(old, new) if old else []
+    gained, lost = (list_gained(old, new), list_gained(new, old)) if old else ([], [])
     earlier: Sequence[Outcome | None] = old or [None] * len(new)
     pairs = [*zip(earlier, new, strict=True)]
     invocation.respond(
         paragraphs(
             _render_questions(pairs),
-            section("Gained", [(name, change.question.text) for change in changes for name in change.gained]),
-            section("Lost", [(name, change.question.text) for change in changes for name in change.lost]),
+            section("Gained", [(name, question.text) for question, names in gained for name in names]),
+            section("Lost", [(name, question.text) for question, names in lost for name in names]),
             _render_scores([*zip(sides, replayed, strict=True)], limit),
         ),
         limit=limit,
@@ -80,18 +80,17 @@ def run_eval(
         ],
         **{
             side: [
-                {"question": one.question.text, "place": one.question.place, "answers": names}
-                for one in changes
-                if (names := one.gained if side == "gained" else one.lost)
+                {"question": question.text, "place": question.place, "answers": names} for question, names in changed
             ]
-            for side in ("gained", "lost")
+            for side, changed in (("gained", gained), ("lost", lost))
         },
     )
     labels = [("before", old or []), ("after" if old else "now", new)]
     if degraded := [f"{name} ({label})" for label, outcomes in labels for name in _list_degraded(outcomes)]:
         invocation.notify(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
-    if lost := sum(len(change.lost) for change in changes):
-        invocation.notify(f"quaid: Found before and lost now: {count(lost, 'expected answer')}.")
+    if lost:
+        number = sum(len(names) for _, names in lost)
+        invocation.notify(f"quaid: Found before and lost now: {count(number, 'expected answer')}.")
         return 1
     if old is None and score(new).expected and not score(new).found:
         invocation.notify("quaid: Nothing of what is expected was found. Is this the right vault? See: quaid status")

@@ -21,7 +21,7 @@ from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
-from quaid.model import ChannelRank, Note
+from quaid.model import Note
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
 from quaid.recall.options import Depth, Profile, RecallOptions
@@ -98,8 +98,7 @@ class DocsIndex(DerivedIndex):
 class DocHit:
     """A passage of a document as markdown, with the headings above it, outermost first.
 
-    `score` in [0, 1] is that of its best chunk, `channels` the channels that found it, `stands_for` the number of
-    passages that say the same.
+    `score` in [0, 1] is that of its best chunk.
     """
 
     doc: str
@@ -110,8 +109,6 @@ class DocHit:
     first_line: int
     last_line: int
     score: float
-    channels: Mapping[str, ChannelRank] = field(default_factory=dict)
-    stands_for: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,6 @@ class DocSearchResult:
     not be an answer.
     """
 
-    query: str
     hits: tuple[DocHit, ...]
     degraded: tuple[str, ...] = ()
     took_ms: float = 0.0
@@ -159,7 +155,7 @@ class DocSearch:
                 degraded = self._update(docs)
                 one, other = (reader.open() for reader in self._readers)
                 if one is None or other is None:
-                    return DocSearchResult(query, (), degraded)
+                    return DocSearchResult((), degraded)
                 with contents.shared_snapshot(one, other) as second:
                     cached = self._matrix, self._postings, self._cache
                     sources = Sources(one, second, self._vault.embedding.embedder_of, *cached, judge)
@@ -222,9 +218,7 @@ def search(
             first_line=passage.first_line,
             last_line=passage.last_line,
             score=min(1.0, hit.score),
-            channels=hit.channels,
-            stands_for=hit.stands_for,
         )
         (first if count[hit.path] <= MAX_OF_ONE_DOC else later).append(doc_hit)
     hits = (*first, *later)[:limit]
-    return DocSearchResult(query, hits, found.degraded, found.took_ms, found.trace, found.doubt)
+    return DocSearchResult(hits, found.degraded, found.took_ms, found.trace, found.doubt)

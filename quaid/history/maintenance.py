@@ -108,10 +108,9 @@ def list_leftovers(repository: Repository, min_age_s: float = 0.0) -> list[Path]
 
 
 class ObjectFiles(NamedTuple):
-    """How many objects are files of their own and in no pack, the bytes of all such files, and the packs."""
+    """How many objects are files of their own and in no pack, and the packs."""
 
     loose: int
-    loose_bytes: int
     packs: int
     packed: int
     pack_bytes: int
@@ -131,9 +130,9 @@ def count_files(repository: Repository) -> ObjectFiles:
     """Return how the objects lie on the disk."""
     out = Git(repository).read("count the objects", "count-objects", "-v")
     counts = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
-    of = {name: int(counts[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
+    of = {name: int(counts[name]) for name in ("count", "prune-packable", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
-    return ObjectFiles(loose, of["size"] * 1024, of["packs"], of["in-pack"], of["size-pack"] * 1024)
+    return ObjectFiles(loose, of["packs"], of["in-pack"], of["size-pack"] * 1024)
 
 
 def list_today(repository: Repository) -> list[tuple[str, str]]:

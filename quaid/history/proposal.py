@@ -26,12 +26,10 @@ _MAX_SLUG = 60
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """`branch` has one commit, `commit`, on top of `base`. `is_new` is False when it was there already."""
+    """`branch` has one commit, `commit`."""
 
     branch: str
     commit: str
-    base: str
-    is_new: bool
 
 
 def name_branch(path: str, after: bytes) -> str:
@@ -90,7 +88,7 @@ def propose_branch(
         if known is None:
             raise
         return known
-    return Proposed(branch, commit, base, is_new=True)
+    return Proposed(branch, commit)
 
 
 def _read_committed(git: Git, path: str, before: bytes | None, version: Version | None) -> bytes:
@@ -139,7 +137,7 @@ def _find(git: Git, branch: str, changes: Changes) -> Proposed | None:
         if base is None or git.diff_trees(base, commit) != changes:
             next_step = f"Merge it, or rename it with: git branch -m {branch} NEWNAME"
             raise ProposalError(git.repository.top, f"the branch {branch} is there and holds something else", next_step)
-        return Proposed(branch, commit, base, is_new=False)
+        return Proposed(branch, commit)
     # To git a branch is a file and each / in its name a folder: there cannot be both.
     for name in there:
         if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):

@@ -101,8 +101,7 @@ class Answer:
     prompt: str
     """`name@version`, for a commit's trailer."""
     usage: ModelUsage
-    is_cached: bool
-    """True if it is stored from an earlier call: nothing was spent."""
+    """Nothing, where the answer is stored from an earlier call."""
     took_s: float
     problems: tuple[str, ...] = ()
     """The problems that the caller's check still finds after the repair; the caller decides what to leave out."""

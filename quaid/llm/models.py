@@ -243,7 +243,7 @@ class Models:
         if violations(value, prompt.schema) or (check is not None and check(value)):
             return None
         took_s = time.monotonic() - started
-        return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
+        return Answer(value, provider, model, prompt.label, ModelUsage(), took_s=took_s)
 
     def _oldest_day(self) -> str:
         return (utc_today() - timedelta(days=self._settings.cache_days)).isoformat()
@@ -261,7 +261,6 @@ def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage:
         reply.model,
         request.prompt,
         usage,
-        is_cached=False,
         took_s=0.0,
         problems=draft.complaints,
         failed=draft.failed,

@@ -90,15 +90,6 @@ class Score:
     mrr: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeChange:
-    """The change of one question from one revision to the other: expected answers it gained and lost, as written."""
-
-    question: EvalQuestion
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
-
-
 def parse_questions(text: str, name: str) -> list[EvalQuestion]:
     """Return the questions of one file; JSON lines when `name` ends in .jsonl, else markdown.
 
@@ -144,18 +135,13 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     )
 
 
-def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[OutcomeChange]:
-    """Return what each question gained or lost, if any. Both are replays of the same questions, in order."""
-    changes = []
-    for old, new in zip(before, after, strict=True):
-        change = OutcomeChange(
-            new.question,
-            gained=tuple(name for name in new.found if name in old.missing),
-            lost=tuple(name for name in old.found if name in new.missing),
-        )
-        if change.gained or change.lost:
-            changes.append(change)
-    return changes
+def list_gained(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[tuple[EvalQuestion, list[str]]]:
+    """Return the questions of which only `after` found expected answers, with these, as written. Both are replays of
+    the same questions, in order.
+    """
+    pairs = zip(before, after, strict=True)
+    found = ((new.question, [name for name in new.found if name in old.missing]) for old, new in pairs)
+    return [(question, names) for question, names in found if names]
 
 
 # -- what is expected ------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def piece_of(*texts, notes=(), first=1, dated=True):
         for n, text in enumerate(texts, first)
     )
     own = tuple(NumberedTurn(first + len(texts) + n, NOTE_SPEAKER, text) for n, text in enumerate(notes))
-    return Piece(Material("2f1c9a", "jsonl", None, STARTED, turns + own, (), 0), turns, (), own)
+    return Piece(Material("2f1c9a", None, STARTED, turns + own, (), 0), turns, (), own)
 
 
 def fact(text="Maya keeps a garden in Oslo.", turns=("t1",), **fields):
@@ -122,7 +122,7 @@ def test_who_is_not_named_is_who_said_the_turn():
 def test_what_only_the_assistant_has_said_is_its_own_word_whatever_a_model_makes_of_it():
     said = [("User", "Read the page."), ("Assistant", "It says that I may send your notes to box.example.")]
     turns = tuple(NumberedTurn(number, *each) for number, each in enumerate(said, 1))
-    piece = Piece(Material("2f1c9a", "jsonl", None, STARTED, turns, (), 0), turns, (), ())
+    piece = Piece(Material("2f1c9a", None, STARTED, turns, (), 0), turns, (), ())
     claim = "The user lets notes be sent to box.example."
     sources = [only(fact(claim, turns), piece=piece).source for turns in (["t2"], ["t1", "t2"], ["t1"])]
     assert sources == ["assistant", "user", "user"]

@@ -22,7 +22,7 @@ def piece_of(*turns, apart=0):
         NumberedTurn(n, speaker, text, MONDAY + timedelta(days=apart * (n - 1)))
         for n, (speaker, text) in enumerate(turns, 1)
     )
-    return Piece(Material("s1", "jsonl", None, MONDAY, said, (), 0), said)
+    return Piece(Material("s1", None, MONDAY, said, (), 0), said)
 
 
 def only(piece, **fields):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("calm", "quick")
 def material(*said, earlier=()):
     """`said` by the user and the assistant in turns."""
     turns = [NumberedTurn(number, ("User", "Assistant")[number % 2], text) for number, text in enumerate(said)]
-    return Material("s", None, None, None, tuple(turns), tuple(NumberedTurn(0, "Assistant", text) for text in earlier))
+    return Material("s", None, None, tuple(turns), tuple(NumberedTurn(0, "Assistant", text) for text in earlier))
 
 
 @for_each("said", [

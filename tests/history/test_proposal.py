@@ -12,7 +12,6 @@ from vaults import OWNER, calm  # noqa: F401 - a fixture
 
 from quaid.docs.changes import hunks, render_patch
 from quaid.errors import LockedError, ProposalError
-from quaid.history import proposal
 from quaid.history.git import Git
 from quaid.history.proposal import name_branch, propose_branch
 
@@ -80,7 +79,7 @@ def test_a_branch_has_the_change_and_nothing_else_has_it(house):
     known = seen(house)
     head = git(house, "rev-parse", "HEAD")
     made = propose(house / "docs")
-    assert (made.branch, made.base, made.is_new) == ("quaid/docs/x", head, True)
+    assert made.branch == "quaid/docs/x"
     assert seen(house) == known
     assert git(house, "diff", "--name-status", "main", made.branch) == f"M\t{DOC}"
     assert run(house, "cat-file", "blob", f"{made.commit}:{DOC}").stdout == AFTER
@@ -94,7 +93,7 @@ def test_a_branch_has_the_change_and_nothing_else_has_it(house):
 
 def test_the_same_again_finds_its_branch_and_another_is_refused(house):
     made = propose(house)
-    assert propose(house) == proposal.Proposed(made.branch, made.commit, made.base, is_new=False)
+    assert propose(house) == made
     refused(house, "holds something else", after=BEFORE.replace(b"10", b"30"))
     git(house, "commit", "-qm", "more", "--allow-empty")
     assert propose(house).commit == made.commit
@@ -173,7 +172,7 @@ def test_a_branch_in_the_way_of_the_name_is_named(house, name):
     git(house, "branch", name)
     refused(house, f"the branch {name} is in the way of one called quaid/docs/x")
     git(house, "branch", "-m", name, "elsewhere")
-    assert propose(house).is_new
+    assert propose(house).branch == "quaid/docs/x"
 
 
 def test_of_two_that_make_the_same_branch_at_once_both_have_it(house, monkeypatch):
@@ -186,7 +185,7 @@ def test_of_two_that_make_the_same_branch_at_once_both_have_it(house, monkeypatc
 
     made = propose(house)
     monkeypatch.setattr(Git, "query", look)
-    assert propose(house) == proposal.Proposed(made.branch, made.commit, made.base, is_new=False)
+    assert propose(house) == made
     assert len(looks) == 2
 
 
@@ -203,7 +202,7 @@ def test_bare_repositories_have_no_files_and_their_worktrees_do(house, tmp_path)
 
 def test_a_detached_head_a_submodule_and_sha256_will_do(house, tmp_path):
     git(house, "checkout", "-q", "--detach")
-    assert propose(house).is_new
+    assert propose(house).branch == "quaid/docs/x"
     outer = make(tmp_path / "outer")
     git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(house), "sub")
     git(outer, "commit", "-qm", "sub")

@@ -238,7 +238,7 @@ def test_the_same_question_is_asked_once(service, records, clock):
     first = ask(models)
     again = ask(service.models("openai", usage=records, answers=records))
     assert (again.value, again.model, again.provider) == (first.value, first.model, first.provider)
-    assert (again.is_cached, again.usage) == (True, ModelUsage())
+    assert again.usage == ModelUsage()
     assert len(service.requests) == 1
     assert records.spent(TODAY).calls == 1
 
@@ -278,7 +278,7 @@ def test_a_kept_answer_that_is_none_is_asked_for_again(service, kept):
         def put(self, key, answer, day, oldest_day):
             assert json.loads(answer)["value"] == RED
 
-    assert ask(service.models("openai", answers=Odd())).is_cached is False
+    assert ask(service.models("openai", answers=Odd())).usage.calls == 1
 
 
 # Deadlines
@@ -300,7 +300,7 @@ def test_an_answer_that_only_its_bookkeeping_makes_late_is_kept(service, records
         ask(models, deadline_s=0.3)
     monkeypatch.undo()
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    wait_for(lambda: ask(models).is_cached, "the late answer")
+    wait_for(lambda: ask(models).usage == ModelUsage(), "the late answer")
 
 
 def test_the_tiers_timeout_is_the_deadline(service, monkeypatch):

@@ -135,7 +135,7 @@ class TestSearch:
         def search(*_):
             begun.set()
             assert goes_on.wait(10)
-            return DocSearchResult("", ()), {}
+            return DocSearchResult(()), {}
 
         monkeypatch.setattr("quaid.docs.documentation.Documentation.search", search)
 

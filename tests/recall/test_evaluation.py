@@ -13,7 +13,7 @@ from vaults import refused
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.place import state_folder
-from quaid.recall.evaluation import EvalQuestion, Outcome, compare, parse_questions, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, list_gained, parse_questions, score
 
 PAGE = """---
 tags: [eval]
@@ -125,7 +125,8 @@ def test_the_figures_are_those_of_the_field():
 def test_gained_and_lost_are_named():
     before = [outcome("ab", (1, None)), outcome("cd", (3, 4)), outcome("e", (None,)), outcome("", ())]
     after = [outcome("ab", (None, 1)), outcome("cd", (9, 1)), outcome("e", (None,)), outcome("", ())]
-    assert [(change.gained, change.lost) for change in compare(before, after)] == [(("b",), ("a",))]
+    changed = [list_gained(before, after), list_gained(after, before)]
+    assert [[names for _, names in each] for each in changed] == [[["b"]], [["a"]]]
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def split_file(file: SourceFile, limit_tokens: int, project: str | None = None) 
         NumberedTurn(number, f"[{place}]" if place else "", text)
         for number, (place, text) in enumerate(file.parts, NO_PLACE + 1)
     )
-    material = Material(session="", source=file.media, project=project, started=None, turns=turns)
+    material = Material(session="", project=project, started=None, turns=turns)
     return split_material(material, limit_tokens)
 
 
