@@ -273,12 +273,13 @@ def test_a_remote_embedding_service_is_sent_no_secret(monkeypatch):
 
 def test_numbers_that_an_owner_wants_to_keep_are_kept_at_every_door(ground, capfd, monkeypatch):
     """Doors that open no vault ask for the setting as well: a hook that spools messages, and git's own."""
-    from quaid.cli.pre_commit import _check
+    from quaid.cli import pre_commit
     from quaid.redaction import name_hints
 
     number = "DE89 3704 0044 0532 0130 00"
     ground.vault.write("USER.md", f"My IBAN is {number}.\n")
     ground.vault.git("add", "-A")
+    monkeypatch.chdir(ground.vault.root)
     for setting, is_kept in (("true", False), ("false", True)):
         monkeypatch.setattr(name_hints, "_wanted", set())
         monkeypatch.setenv("QUAID_CAPTURE_REDACT_NUMBERS", setting)
@@ -286,7 +287,7 @@ def test_numbers_that_an_owner_wants_to_keep_are_kept_at_every_door(ground, capf
         spooled = [path.read_text() for path in (ground.state / queue.FOLDER).rglob("*") if path.is_file()]
         assert any(number in text for text in spooled) is is_kept
         monkeypatch.setattr(name_hints, "_wanted", set())
-        assert (_check(ground.vault.root) == 0) is is_kept
+        assert pre_commit.main([]) == (0 if is_kept else pre_commit.REFUSED)
 
 
 def test_what_names_a_thing_is_no_secret():
