@@ -45,7 +45,8 @@ def violations(value: object, schema: Mapping[str, Any], where: str = "answer") 
         wanted = error.validator_value
         names = [wanted] if isinstance(wanted, str) else sorted(wanted) if error.validator == "type" else wanted
         limit = ", ".join(map(str, names)) if isinstance(names, list) else names
-        sentence = _SENTENCES.get(str(error.validator), error.message).format(limit)
+        known = _SENTENCES.get(str(error.validator))
+        sentence = known.format(limit) if known else error.message
         found.append(f"{where}{error.json_path.removeprefix('$')} {sentence}")
     return found
 

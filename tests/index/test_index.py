@@ -222,8 +222,9 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
         for limit in (7, documents.count(writer)):  # some, and as many as there are
             expected = writer.vectors.search(row, query.tobytes(), limit)
             found = matrix.search(reader, row, query, limit)
-            assert [i for i, _ in found] == [i for i, _ in expected]
-            assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=3e-5)
+            # Vectors that are nearly equally near may change places.
+            assert dict(found) == pytest.approx(dict(expected), abs=3e-5)
+            assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
     reader.close()
     writer.close()
 
