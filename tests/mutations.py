@@ -39,7 +39,7 @@ MUTATIONS = (
     ("vault", "zeros > len(data) // 20", "zeros > len(data) // 2", "vault/test_notes.py"),
     ("vault", " and len(name.encode()) <= _MAX_SLUG_BYTES", "", "vault/test_layout.py"),
     ("vault", "ends[-1] > limit // 3", "ends[-1] > 0", "vault/test_markdown.py"),
-    ("vault", "len(text) > MAX_CHARACTERS or", "len(text) >= MAX_CHARACTERS or", "janitor/test_workspace.py vault"),
+    ("vault", "len(text) > MAX_CHARACTERS or", "len(text) >= MAX_CHARACTERS or", "vault/test_notes.py"),
     ("index", "if len(rows) <= limit:", "if len(rows) < limit:", "index"),
     ("index", "cosines.min()]]", "cosines.max()]]", "index"),
     ("index", "if not _MIN_ID_PART <= len(text)", "if not _MIN_ID_PART < len(text)", "index/test_references.py"),
@@ -59,7 +59,7 @@ MUTATIONS = (
     ("capture", "answered <= MAX_ANSWERED", "answered < MAX_ANSWERED", "capture/test_nothing_to_learn.py"),
     ("janitor", "age >= MIN_AGE_DAYS and", "age > MIN_AGE_DAYS and", "janitor/test_promotion.py"),
     ("janitor", "if score >= MIN_IMPORTANCE", "if score >= 0", "janitor/test_promotion.py"),
-    ("janitor", "_modified(path) < then]", "_modified(path) > then]", "janitor/test_runner.py"),
+    ("janitor", "_modified(path) < then]", "_modified(path) > then]", "janitor/test_gaps.py"),
     ("timeline", "if len(one.changes) <= log.MAX_READ", "if len(one.changes) < log.MAX_READ", "timeline"),
     ("docs", "if not size <= 2 * left < 2 * size", "if not size < 2 * left < 2 * size", "docs/test_updates.py janitor/test_docs.py"),
     ("docs", "if size >= TINY and 2 * sum", "if 2 * sum", "docs/test_updates.py"),
@@ -81,7 +81,7 @@ MUTATIONS = (
     ("server", "        if left < 1:", "        if left <= 1:", "server"),
     ("server", '["expires"] <= datetime.now(UTC)', '["expires"] > datetime.now(UTC)', "server"),
     ("history", "len(subject) > SUBJECT_LENGTH", "len(subject) >= SUBJECT_LENGTH", "history/test_messages.py"),
-    ("history", "is_part and len(reference) >= 4", "is_part", "history timeline/test_log.py"),
+    ("history", "is_part and len(reference) >= 4", "is_part", "history/test_log.py"),
 )  # fmt: skip
 
 

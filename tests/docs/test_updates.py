@@ -146,6 +146,15 @@ def test_a_tiny_doc_may_be_replaced_but_for_its_title(service):
     assert update.after == "# Limit\n\nThe limit is 20, and `at` may be given.\n"
 
 
+def test_a_doc_may_be_cut_to_half_and_no_further(service):
+    stays = "Tea is in the blue box.\n"
+    for more, fits in (("", True), ("s", False)):
+        goes = f"Jam is in the green box{more}."
+        cut = {"section": "", "find": goes, "replace": "", "reason": "It is said twice."}
+        found = ask_cleanup(say(service, {"edits": [cut]}), "a.md", stays + goes)
+        assert (found is not None and found.after) == (stays if fits else False)
+
+
 words = st.sampled_from(
     ["gives 10 hits", "Limits", "## How", "", "\n", "```", "---\n", "# Recall", "channel", "`a_b`", "<!--", DOC, BODY]
 )

@@ -10,6 +10,7 @@ import pytest
 from git_vaults import NOTE, hold_lock, ours, shim_git, theirs
 
 from quaid.errors import GitError
+from quaid.history.note_history import matches_id
 from quaid.history.repository import RepositoryState
 from quaid.model import Message
 
@@ -170,3 +171,8 @@ def test_finding_a_repository_and_its_state_imports_no_git(vault):
         "History(root, GitSettings()).wait_until_ready(); sys.exit('git' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script, str(vault.root)], check=True)
+
+
+def test_four_characters_from_either_end_name_an_id():
+    names = ("01k9aafact", "01k9", "fact", "01k", "act", "9aaf")
+    assert [matches_id(name, "01k9aafact") for name in names] == [True, True, True, False, False, False]

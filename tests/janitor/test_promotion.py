@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from vaults import assert_verified
 from quaid.janitor import questions
 from quaid.janitor.tasks import core_notes as promotion
 from quaid.model import Use
+from quaid.vault.notes import render_time
 
 FACT = "---\nid: 01{name}\nstatus: active\nowner: default\nconfidence: 0.9\ndurability: mutable\ncreated: 2026-10-01T10:00:00Z\n{more}---\n{text}\n"
 USED = Use(accesses=10, last_access="2026-11-19T10:00:00Z")
@@ -168,6 +171,15 @@ def test_what_does_not_last_or_is_not_the_owners_is_not_offered(home, service):
         path.write_text("\n".join([lines[0], head, *lines[1:], ""]))
     assert decide(home, service, wants()) == []
     assert service.asked == []
+
+
+def test_a_fact_is_offered_when_it_is_a_week_old(home, service):
+    (home.root / "facts/oat.md").unlink()
+    for name, age in (("week", timedelta(days=7)), ("younger", timedelta(days=6))):
+        path = fact(home, name, f"Maya has habit {name}.")
+        path.write_text(re.sub("created: .*", f"created: {render_time(NOW - age)}", path.read_text()))
+    decide(home, service)
+    assert offered(service) == ["Maya has habit week."]
 
 
 def test_importance_is_earned(home, service):
