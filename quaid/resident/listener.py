@@ -68,6 +68,7 @@ class Listener:
         self._seen: dict[str, tuple[int, ...]] = {}
         _is_code_current(self._seen)
         self._closed = threading.Event()
+        self._address = ""
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
 
     def run(self, memory: Memory, call: Call) -> Answer:
@@ -88,6 +89,9 @@ class Listener:
     def close(self) -> None:
         """Stop soon; safe from a signal handler."""
         self._closed.set()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as waking, suppress(OSError):
+            waking.setblocking(False)
+            waking.connect(self._address)  # it waits for a call
 
     def listen(self) -> None:
         """Answer calls until closed, idle or not wanted. Return at once if another process does, or no socket works."""
@@ -117,6 +121,7 @@ class Listener:
                     path.unlink(missing_ok=True)  # of a process that was killed
                     listening.bind(str(path))
                     listening.listen(64)
+                    self._address = str(path)
                     self._answer_all(listening, path, worker)
                 except (OSError, QuaidError):  # a disk without sockets; the vault is gone
                     return
