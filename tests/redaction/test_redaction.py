@@ -178,6 +178,7 @@ def test_a_password_is_found_between_any_words(before, after):
     "password {", "LS0t", "пароль ", "密码是", "4111 ", "DE89 ", "net use /user:a ", "htpasswd -b ", "$6$a", "key: [", "pass\n\n", "code of the door ", "unzip -P",
     "MIIEpAIBAAKCAQEA", "aB3+" * 16 + "\n", "-----BEGIN X-----\n", "ssn ", "ABCDE-", "1 85 ", "token is a1b2c3d4e5\n", "PIN?\n4 ", "api key: 'abcdef\n", "[10:02] A: pin?\n", "NL02ABNA",
 ], 10))  # fmt: skip
+@pytest.mark.slow
 def test_a_long_text_takes_no_longer_than_its_length(part):
     assert isinstance(admit(part * (60_000 // len(part))), Admitted)
 

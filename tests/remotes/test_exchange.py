@@ -633,6 +633,7 @@ def test_an_exchange_is_due_after_a_write_and_after_a_while(pair, monkeypatch):
     assert contact.schedule_exchange(one.root, Settings()) is False
 
 
+@pytest.mark.slow
 def test_the_background_program_pulls_and_pushes(pair, monkeypatch):
     one, other = pair
     remember(one, KAYAK)

@@ -293,6 +293,7 @@ def test_an_answer_that_was_cut_off_is_none() -> None:
     assert all(calls.unpack_answer(whole[:end]) is None for end in range(len(whole)))
 
 
+@pytest.mark.slow
 def test_the_first_call_starts_it_and_one_stays(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way, with processes: nothing hangs on it, a killed one is replaced, and it is told of."""
     monkeypatch.setenv("QUAID_RESIDENT", "auto")

@@ -50,6 +50,7 @@ def age(tokens: AccessTokens, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("many", [24, 500])
+@pytest.mark.slow
 def test_a_known_key_is_used_while_forged_tokens_wait_for_an_issuer_that_hangs(keys: KeyServer, many: int) -> None:
     async def attack() -> None:
         tokens = open_tokens(keys.url)

@@ -114,6 +114,7 @@ async def send(place: Place, token: str, address: str) -> int:
     return int(answer.split()[1]) if answer else 0
 
 
+@pytest.mark.slow
 def test_forged_tokens_and_an_issuer_that_hangs_stop_nobody(place: Place) -> None:
     async def attack() -> None:
         good = [place.sign(), place.sign(sub="another"), place.tokens["writer"], place.tokens["reader"]]
