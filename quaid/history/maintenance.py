@@ -111,6 +111,7 @@ class ObjectFiles(NamedTuple):
     """How many objects are files of their own and in no pack, and the packs."""
 
     loose: int
+    loose_bytes: int
     packs: int
     packed: int
     pack_bytes: int
@@ -132,7 +133,7 @@ def count_files(repository: Repository) -> ObjectFiles:
     counts = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
     of = {name: int(counts[name]) for name in ("count", "prune-packable", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
-    return ObjectFiles(loose, of["packs"], of["in-pack"], of["size-pack"] * 1024)
+    return ObjectFiles(loose, of["size"] * 1024, of["packs"], of["in-pack"], of["size-pack"] * 1024)
 
 
 def list_today(repository: Repository) -> list[tuple[str, str]]:

@@ -92,9 +92,13 @@ def visit(browser, vault: Vault, **options) -> Iterator[Site]:
 
 
 def is_wide_enough(tab) -> bool:
-    """Return whether the whole page, with its styles, needs no scrolling sideways."""
+    """Wait until the whole page, with its styles and charts, needs no scrolling sideways.
+
+    Raises:
+        TimeoutError: it still does after five seconds.
+    """
     tab.wait_for_load_state()
-    return tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    return tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000).json_value()
 
 
 def find_violations(tab) -> list[str]:
