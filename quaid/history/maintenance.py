@@ -131,7 +131,7 @@ def count_files(repository: Repository) -> ObjectFiles:
     """Return how the objects lie on the disk."""
     out = Git(repository).read("count the objects", "count-objects", "-v")
     counts = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
-    of = {name: int(counts[name]) for name in ("count", "prune-packable", "packs", "in-pack", "size-pack")}
+    of = {name: int(counts[name]) for name in ("count", "size", "prune-packable", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
     return ObjectFiles(loose, of["size"] * 1024, of["packs"], of["in-pack"], of["size-pack"] * 1024)
 
