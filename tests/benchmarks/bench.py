@@ -20,7 +20,7 @@ from typing import Any
 
 from quaid.capture.facts import NewFact, plan_fact
 
-QUAID = (sys.executable, "-m", "quaid.cli.main")
+QUAID = (sys.executable, "-m", "quaid")
 IDENTITY = {f"GIT_{role}_{key}": "a@b" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the fixtures of the tests
 
