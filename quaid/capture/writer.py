@@ -396,7 +396,7 @@ class Writer:
             kind = notes.parse_note(path, now, place=self._layout).kind
             raise note_edit.EmptyNoteError(path, is_own=kind is Kind.NOTE)
         merged = after if now == before else merge_lines(before, now, after)
-        if merged is None:  # the same lines were changed meanwhile
+        if merged is None:  # another program has changed the same lines
             raise NoteChangedError(path)
         old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
         text = note.title if note.problems or not note.text else note.text
@@ -442,7 +442,7 @@ class Writer:
             return (), ()
         former_name = self._vault.settings.owner_name
         former = self.finder.find_entity(index, former_name) if former_name else None
-        # Where Quaid did not write the former note, or cannot edit it, the new name gets a note of its own.
+        # Where Quaid did not write the former note, or cannot edit it, the new name gets a new note.
         with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
             if former and not former.is_own:
                 return (Edit(former.rel_path, former.data, add_aliases(former.data, [name])),), ()

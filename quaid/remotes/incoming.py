@@ -72,7 +72,7 @@ def check(
     """Refuse what the vault must not become.
 
     Args:
-        changes: what makes the tree that it becomes of its own, by git's paths.
+        changes: the edits that turn its own tree into the new one, by git's paths.
         source: where they come from.
         sizes: bytes by blob.
         accepted: the digest of the steering files that its owner has agreed to.

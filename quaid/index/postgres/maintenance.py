@@ -24,7 +24,7 @@ _EQUAL = 1e-6
 
 def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = MIN_RECALL) -> float | None:
     """Make the HNSW of the vault called `name`, or drop it where it is not worth having; `uri` is that of the role that
-    owns the schema. Questions are answered meanwhile. Return the share of the nearest that it finds: less than
+    owns the schema. Questions are answered during it. Return the share of the nearest that it finds: less than
     `min_recall`, and it is dropped. None where the vault is too small for one.
 
     Raises:
