@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,14 +92,24 @@ def visit(browser, vault: Vault, **options) -> Iterator[Site]:
         assert site.troubles == []
 
 
-def is_wide_enough(tab) -> bool:
-    """Wait until the whole page, with its styles and charts, needs no scrolling sideways.
+def wait_until(tab, expression: str, within_s: float = 30.0) -> bool:
+    """Ask the page for `expression`, in JavaScript, until it is true; False where it is not in time.
 
-    Raises:
-        TimeoutError: it still does after five seconds.
+    Playwright's own `wait_for_function` evaluates a string inside the page, which the page's policy refuses from the
+    second try on.
     """
+    deadline = time.monotonic() + within_s
+    while not tab.evaluate(expression):
+        if time.monotonic() > deadline:
+            return False
+        tab.wait_for_timeout(50)
+    return True
+
+
+def is_wide_enough(tab) -> bool:
+    """Wait until the whole page, with its styles and charts, needs no scrolling sideways."""
     tab.wait_for_load_state()
-    return tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000).json_value()
+    return wait_until(tab, "document.documentElement.scrollWidth <= innerWidth")
 
 
 def find_violations(tab) -> list[str]:

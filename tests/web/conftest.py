@@ -88,8 +88,9 @@ def site(seen_vault):
 
 
 @pytest.fixture
-def client(site):
+def client(site, monkeypatch):
     """A browser that was let in."""
+    be_calm(monkeypatch)  # a fixture of a module that began before `site` takes its environment along when it ends
     site.cookies.clear()
     site.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
     yield site

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from web.browsing import find_violations, start_browser, visit
+from web.browsing import find_violations, start_browser, visit, wait_until
 from web.test_pages import Tags
 
 from quaid.model import ChannelRank, Hit
@@ -149,12 +149,10 @@ def test_in_the_browser_it_answers_as_one_types_and_goes_back_in_time(past_vault
         tab.locator("#q").press_sequentially("milk coffee")
         tab.get_by_text("How this answer came about").wait_for()
         assert tab.evaluate("document.activeElement.id") == "q"
-        tab.wait_for_function(
-            r"() => /^\d memor(y|ies) in \d+ ms$/.test(document.getElementById('status').textContent)"
-        )
+        assert wait_until(tab, r"/^\d memor(y|ies) in \d+ ms$/.test(document.getElementById('status').textContent)")
         tab.get_by_text("How this answer came about").click()
         tab.locator("#q").press_sequentially("maya ")
-        tab.wait_for_function("() => location.search.includes('maya')")
+        assert wait_until(tab, "location.search.includes('maya')")
         tab.wait_for_timeout(200)
         assert tab.locator("#road").get_attribute("open") is not None  # what was opened stays open
         assert find_violations(tab) == []
@@ -168,7 +166,7 @@ def test_in_the_browser_it_answers_as_one_types_and_goes_back_in_time(past_vault
         assert tab.locator("#as_of").input_value() == slider.get_attribute("aria-valuetext") == "2024-01-10"
         assert "as_of=2024-01-10" in tab.url
         tab.keyboard.press("ArrowRight")
-        tab.wait_for_function("() => location.search.includes('as_of=2024-01-11')")
+        assert wait_until(tab, "location.search.includes('as_of=2024-01-11')")
         tab.get_by_text("Maya takes soy milk").click()
         tab.wait_for_url("**/memory/**")
         tab.go_back()

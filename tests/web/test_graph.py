@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from recall_index import candidate
 from vaults import copy_vault
-from web.browsing import NARROW, find_violations, is_wide_enough, visit
+from web.browsing import NARROW, find_violations, is_wide_enough, visit, wait_until
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -203,7 +203,7 @@ def test_the_graph_is_drawn_focused_by_keyboard_and_saved(browser, graph_vault, 
         tab.get_by_role("link", name="Tidewater").first.focus()
         tab.keyboard.press("Enter")
         tab.get_by_role("heading", name="Tidewater").wait_for()
-        tab.wait_for_function("[...document.querySelectorAll('input')].some(input => input.value === 'Tidewater')")
+        assert wait_until(tab, "[...document.querySelectorAll('input')].some(input => input.value === 'Tidewater')")
         tab.go_back()
         tab.get_by_role("heading", name="Maya Chen").wait_for()
         settle(tab, 4)

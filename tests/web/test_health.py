@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from vaults import Vault
-from web.browsing import NARROW, find_violations, is_wide_enough, start_browser, visit
+from web.browsing import NARROW, find_violations, is_wide_enough, start_browser, visit, wait_until
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -274,7 +274,7 @@ def test_charts_are_drawn_and_a_gap_is_answered_with_the_keyboard(lived):
         assert find_violations(tab) == []
         ink = tab.evaluate("document.querySelector('figure canvas').toDataURL()")
         tab.emulate_media(color_scheme="dark")
-        tab.wait_for_function(f"document.querySelector('figure canvas').toDataURL() !== {ink!r}")
+        assert wait_until(tab, f"document.querySelector('figure canvas').toDataURL() !== {ink!r}")
         tab.set_viewport_size(NARROW)
         assert is_wide_enough(tab)
         assert find_violations(tab) == []
