@@ -39,5 +39,5 @@ measure injections injections.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"
 measure several-vaults several_vaults.py --keep "$vaults"
-measure nights nights.py # a year: half an hour
+measure year year.py # twenty minutes
 python "$here/report.py" "$out"

@@ -8,6 +8,7 @@ at once, by rule.
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench import describe_machine, make_parser, print_figures, save, timed, use_model
-from nights import Scripted, answer_pairs, answer_review
+from janitor_context import Scripted
+from janitor_facts import pairs_in
 from scale import PEOPLE, scale_vault, statement
 
 from quaid import Memory
@@ -81,6 +83,25 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     planned = [plan_fact(NewFact(text, speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
     with transaction.begin(root, memory.git, 5):
         transaction.apply(root, transaction.VaultChange("facts", tuple(planned), Message("extract: facts")), memory.git)
+
+
+def answer_review(question: str) -> dict:
+    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
+    verdicts = [
+        {
+            "n": line["n"],
+            "verdict": "reject" if line["n"] % 3 == 0 else "approve",
+            "rewrite": None,
+            "reason": "By rule.",
+        }
+        for line in lines
+    ]
+    return {"approve": [], "verdicts": verdicts}
+
+
+def answer_pairs(question: str) -> dict:
+    """All pairs are different."""
+    return {"different": [n for n, _, _ in pairs_in(question)], "pairs": []}
 
 
 if __name__ == "__main__":

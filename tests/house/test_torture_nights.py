@@ -12,7 +12,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_nights_lose_nothing_and_do_nothing_twice(vault):
-    # By its path: tests/benchmarks has another nights.py.
     spec = spec_from_file_location("torture_nights", Path(__file__).parents[1] / "torture" / "nights.py")
     assert spec is not None
     nights = module_from_spec(spec)
