@@ -14,7 +14,9 @@ Both say the same …
 - [ ] Yes, do it
 - [ ] No, and do not ask again
 
-One of the kind `conflict` asks which of two facts is true:
+A question whose yes replaces facts names them in its frontmatter, `replaces: ["[[old]]"]`, and their successor,
+`with: "[[new]]"`; one whose yes rejects a fact has no `with`. Both are read before the owner answers: the older fact
+is shown below its successor until then. One of the kind `conflict` asks which of two facts is true:
 
 - [ ] a: Maya's mother was born on 4 April. ([[mayas-mother-was-born-on-4-april-7k3qd]])
 - [ ] b: Maya's mother was born on 14 April. ([[mayas-mother-was-born-on-14-april-2m8xz]])
@@ -33,7 +35,7 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.index.scope import PRIVATE
-from quaid.janitor.decision import CONFLICT
+from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.local.runs import Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, markdown, notes
@@ -44,6 +46,8 @@ YES_OR_NO: Sequence[Answer] = ("yes", "no")
 WHICH: Sequence[Answer] = ("a", "b", "both", "neither")
 FOLDER = "review"
 _BOXES = {"yes": "Yes, do it", "no": "No, and do not ask again", "both": "Both are true", "neither": "Neither is true"}
+_REPLACING = frozenset({"supersede", "reject", DISPUTE})
+"""Kinds of decisions after which a fact is out of date or wrong; a merge keeps what both say."""
 _BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+\[)([ xX])(\][ \t]+(Yes|No|a|b|Both|Neither)\b)", re.MULTILINE)
 _LINK = re.compile(r"\[\[([^\[\]|#]+)")
@@ -97,6 +101,20 @@ def list_quoted(decision: Decision) -> list[str]:
     return [*decision.paths, *(path for path, _ in decision.choices)]
 
 
+def find_replaced(decision: Decision) -> tuple[list[str], str | None]:
+    """Return the links to the facts that `decision` would replace or reject, and to their successor."""
+    replaced: list[str] = []
+    successor: str | None = None
+    for edit in decision.edits if decision.kind in _REPLACING else ():
+        old, new = (
+            notes.parse_fact(edit.rel_path, data).superseded_by if data else None for data in (edit.before, edit.after)
+        )
+        if not old and (new or edit.after is None):
+            replaced.append(f"[[{note_name(edit.rel_path)}]]")
+            successor = f"[[{new}]]" if new else successor
+    return replaced, successor
+
+
 def render_question(
     decision: Decision, now: datetime, contents: Mapping[str, bytes | None], place: Layout = DEFAULT
 ) -> bytes:
@@ -108,6 +126,7 @@ def render_question(
     found = [notes.parse_note(path, data, place=place) for path, data in present.items()]
     owner = next((note.owner for note in found if note.privacy == PRIVATE and note.owner != "default"), None)
     about = [f"[[{note_name(path)}]]" for path in paths if path.endswith(".md")]
+    replaced, successor = find_replaced(decision)
     head = frontmatter.render(
         {
             "type": "review",
@@ -118,6 +137,8 @@ def render_question(
             "owner": owner,
             "privacy": PRIVATE if owner else None,
             "about": list(dict.fromkeys(about))[:20] or None,
+            "replaces": replaced or None,
+            "with": successor,
         }
     )
     shown = "\n\n".join(part for part in (f"# {decision.subject}", decision.why, decision.detail) if part)
