@@ -224,7 +224,7 @@ class Memory(OpenVault):
         return self.extractor.extract_waiting(self.list_waiting(), **how)
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
-        """Learn from a text, markdown or PDF file if it has changed. `how` as for `FileAnalyzer.analyze`.
+        """Learn from a file if it has changed. `how` as for `FileAnalyzer.analyze`.
         BadInputError: it cannot be read, or is a memory itself; ModelError: no model answered.
         """
         from quaid.capture.files.analyzer import FileAnalyzer

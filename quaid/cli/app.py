@@ -26,7 +26,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Remember and recall": {
         "remember": ("notes", "Store a fact, or confirm the one that says the same."),
         "extract": ("extract", "Store a conversation and draw facts from it."),
-        "analyze": ("extract", "Learn from a file: text, markdown or PDF."),
+        "analyze": ("extract", "Learn from a file: text, PDF, Office, EPUB, HTML."),
         "import": ("extract", "Import another memory or a folder of notes."),
         "export": ("extract", "Write the memory as JSON lines."),
         "recall": ("recall", "Answer a question from memory."),

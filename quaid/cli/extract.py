@@ -185,7 +185,7 @@ def _extract_shape(done: ExtractResult) -> dict[str, Any]:
 
 def run_analyze(
     invocation: Invocation,
-    paths: Annotated[list[str], argument("PATH…", "Text, markdown or PDF files.")],
+    paths: Annotated[list[str], argument("PATH…", "Text, markdown, PDF, Office, EPUB or HTML files.")],
     focus: Annotated[str, option("TEXT", "What the model should look for above all.")] = "",
     project: Annotated[str | None, option("NAME", "The project its facts belong to.")] = None,
     again: Annotated[bool, flag("Ask the model even when nothing has changed.", "--again")] = False,

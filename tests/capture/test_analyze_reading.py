@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import sys
+import zipfile
 
 import pytest
 from hypothesis import given, settings
@@ -77,8 +80,9 @@ def test_a_pdf_that_only_forbids_printing_is_read(tmp_path):
     ("empty.txt", b"", "is empty"),
     ("blank.md", b" \n\n", "is empty"),
     ("comment.md", b"<!-- nothing to see -->\n", "holds no text"),
-    ("app.bin", bytes(range(256)) * 4, "not a text, markdown or PDF"),
-    ("letter.docx", b"PK\x03\x04 and so on, which may even look like text", "office document"),
+    ("app.bin", bytes(range(256)) * 4, "not a text, markdown, PDF"),
+    ("letter.odt", b"PK\x03\x04 and so on, which may even look like text", "office document"),
+    ("letter.docx", b"PK\x03\x04 and so on, which may even look like text", "save it anew"),
     ("scanned.pdf", make_pdf("", ""), "pictures of its 2 pages"),
     ("broken.pdf", b"%PDF-1.7\nthis is not what it says", "damaged PDF"),
     ("cut.pdf", make_pdf("Rent is 900.")[:200], "damaged PDF"),
@@ -121,6 +125,97 @@ def test_secrets_are_gone_before_the_text_is_taken_apart(tmp_path):
     pdf = read_file(put(tmp_path, "a.pdf", make_pdf("first", f"The token of the build is {KEY}.")))
     assert pdf.redacted
     assert KEY not in str(pdf.parts)
+
+
+PAGE = (
+    "<html><head><title>Lease</title><style>p {color: red}</style><script>steal()</script></head>"
+    "<body><h1>The lease</h1><p>Rent is <b>900</b>.</p><h2>Deadlines</h2><p>Notice: March</p></body></html>"
+)
+WORD = (
+    '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:pPr>'
+    '<w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>The lease</w:t></w:r></w:p><w:p><w:r><w:t>Rent is 900.</w:t></w:r>'
+    "</w:p></w:body></w:document>"
+)
+TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
+PARTS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+
+
+def zipped(**parts: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in parts.items():
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+def make_docx() -> bytes:
+    return zipped(**{
+        "[Content_Types].xml": f'<Types xmlns="{TYPES}"><Default Extension="xml" ContentType="application/vnd.openxmlformats-'
+        'officedocument.wordprocessingml.document.main+xml"/></Types>',
+        "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+        f'<Relationship Id="r1" Type="{PARTS}" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": WORD,
+    })  # fmt: skip
+
+
+def make_epub() -> bytes:
+    container = '<rootfiles><rootfile full-path="book.opf"/></rootfiles>'
+    return zipped(**{
+        "META-INF/container.xml": f'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">{container}</container>',
+        "book.opf": '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        '<dc:title>The lease</dc:title></metadata><manifest><item id="a" href="a.xhtml"/></manifest>'
+        '<spine><itemref idref="a"/></spine></package>',
+        "a.xhtml": PAGE,
+    })  # fmt: skip
+
+
+def make_xlsx() -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, packed = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["Rent", "is 900."])
+    book.save(packed)
+    return packed.getvalue()
+
+
+def make_pptx() -> bytes:
+    pptx = pytest.importorskip("pptx")
+    show, packed = pptx.Presentation(), io.BytesIO()
+    slide = show.slides.add_slide(show.slide_layouts[0])
+    slide.shapes.title.text = "The lease"
+    slide.placeholders[1].text = "Rent is 900."
+    show.save(packed)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("make", [make_docx, make_epub, make_xlsx, make_pptx])
+def test_an_office_file_or_a_book_is_read_by_its_headings(tmp_path, make):
+    pytest.importorskip("markitdown")
+    found = read_file(put(tmp_path, f"lease.{make.__name__.removeprefix('make_')}", make()))
+    assert "900." in "".join(text for _, text in found.parts)
+    if make is not make_xlsx:
+        assert "The lease" in f"{found.title} {found.parts}"
+
+
+def test_a_web_page_is_read_as_a_browser_shows_it(tmp_path):
+    pytest.importorskip("markitdown")
+    found = read_file(put(tmp_path, "lease.html", PAGE))
+    assert found.parts == (("The lease", "Rent is 900."), ("The lease > Deadlines", "Notice: March"))
+    assert (found.media, found.title, found.remarks) == ("text/html", "The lease", ())
+
+
+def test_without_the_extra_a_page_is_read_with_its_tags_and_an_office_file_names_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "markitdown", None)
+    found = read_file(put(tmp_path, "lease.html", PAGE))
+    assert "<b>900</b>" in found.parts[0][1]
+    assert "quaid[office]" in found.remarks[0]
+    assert "quaid[office]" in str(refused(lambda: read_file(put(tmp_path, "a.docx", make_docx())), BadInputError))
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("markitdown")
+    monkeypatch.setattr(source_file, "MAX_UNPACKED_BYTES", 1000)
+    path = put(tmp_path, "a.docx", zipped(bomb="0" * 10_000))
+    assert "unpacks to" in str(refused(lambda: read_file(path), BadInputError))
 
 
 @settings(max_examples=examples(60))

@@ -117,7 +117,7 @@ class FileAnalyzer:
     def analyze(
         self, path: Path, *, focus: str = "", project: str | None = None, again: bool = False, dry_run: bool = False
     ) -> AnalyzeResult:
-        """Learn from a text, markdown or PDF file, if it or the focus has changed since the last time, or `again`.
+        """Learn from a file, if it or the focus has changed since the last time, or `again`.
 
         Raises:
             BadInputError: it cannot be read, or is a memory itself.

@@ -1,4 +1,4 @@
-"""A text, markdown or PDF file -> its text in parts, each with its page or heading."""
+"""A file -> its text in parts, each with its page or heading: text, markdown, PDF, HTML, Office, EPUB."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import stat
+import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,6 +37,11 @@ PART_CHARS = 2_000
 PDF = "application/pdf"
 MARKDOWN = "text/markdown"
 _MARKDOWN_ENDINGS = {".md", ".markdown", ".mkd", ".mdown", ".qmd", ".rmd"}
+_WEB_ENDINGS = {".html", ".htm", ".xhtml"}
+_CONVERTED_ENDINGS = {".docx", ".pptx", ".xlsx", ".xls", ".epub", *_WEB_ENDINGS}
+MAX_UNPACKED_BYTES = 500 * MEGABYTE
+"""The parts of an Office file or a book together: a small file may unpack to any size."""
+_EXTRA = "pip install 'quaid[office]'"
 _ARCHIVES = {
     b"PK\x03\x04": "an archive or an office document",
     b"\x1f\x8b": "a compressed file",
@@ -68,34 +74,86 @@ class SourceFile:
 
 
 def read_file(path: Path) -> SourceFile:
-    """Read a text, markdown or PDF file."""
+    """Read a text, markdown or PDF file; HTML, an Office file or an EPUB with the extra `office`.
+
+    Raises:
+        BadInputError: it is none of these, or damaged, encrypted, empty or too large.
+    """
     data = _read_bytes(path)
+    guessed = mimetypes.guess_type(path.name)[0] or ""
     found = SourceFile(path, data, hashlib.sha256(data).hexdigest(), "text/plain", None, None, ())
     if b"%PDF-" in data[:1024]:
         return _read_pdf(found)
     remarks: tuple[str, ...] = ()
+    if path.suffix.lower() in _CONVERTED_ENDINGS:
+        converted = _to_markdown(path, data)
+        if converted is not None:
+            safe = admit(converted)
+            return _by_heading(replace(found, redacted=tuple(safe.redacted)), safe.text, guessed)
+        remarks = (f"{os.fspath(path)} is read with its tags. This reads it as a browser shows it: {_EXTRA}",)
     if data.startswith(_UTF16):
         text = data.decode("utf-16", errors="replace")
     elif len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):
         what = next((f" (it looks like {what})" for magic, what in _ARCHIVES.items() if data.startswith(magic)), "")
-        raise BadInputError(f"{path} is not a text, markdown or PDF file{what}. Save it as one of these and try again.")
+        raise BadInputError(
+            f"{path} is not a text, markdown, PDF, Office, EPUB or HTML file{what}. Save it as one of these."
+        )
     else:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = data.decode("cp1252", errors="replace")
-            remarks = (f"{os.fspath(path)} is not UTF-8; read as Windows-1252.",)
+            remarks += (f"{os.fspath(path)} is not UTF-8; read as Windows-1252.",)
     # Before the text is split: half of a key is not recognised as one.
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
     if path.suffix.lower() in _MARKDOWN_ENDINGS:
         head = frontmatter.parse(safe.text)
-        sections = markdown.sections(head.body)
-        title = head.fields.get("title") or next((name for section in sections for name in section.heading[:1]), "")
-        parts = [(" > ".join(section.heading), section.text) for section in sections]
-        return _filled(found, parts, media=MARKDOWN, title=title if isinstance(title, str) else "")
-    guessed = mimetypes.guess_type(path.name)[0] or ""
+        title = head.fields.get("title")
+        return _by_heading(found, head.body, MARKDOWN, title if isinstance(title, str) else "")
     return _filled(found, [("", safe.text)], media=guessed if guessed.startswith("text/") else found.media)
+
+
+def _to_markdown(path: Path, data: bytes) -> str | None:
+    """Return the text of an HTML, Office or EPUB file as markdown; None for HTML where the extra is not installed.
+
+    Raises:
+        BadInputError: the extra is missing, or the file is damaged or unpacks to too much.
+    """
+    ending = path.suffix.lower()
+    try:
+        from markitdown import MarkItDown, StreamInfo
+    except ImportError as error:
+        if ending in _WEB_ENDINGS:
+            return None
+        raise BadInputError(f"Reading {path} needs an extra of Quaid. Install it with: {_EXTRA}") from error
+    try:
+        if _unpacked_size(data) <= MAX_UNPACKED_BYTES:
+            stream, form = io.BytesIO(data), StreamInfo(extension=ending)
+            return MarkItDown(enable_plugins=False).convert_stream(stream, stream_info=form).markdown
+    except Exception as error:
+        what = " ".join(str(error).split())[:120]
+        raise BadInputError(f"{path} cannot be read ({what}). Open it, save it anew and try again.") from error
+    limit = f"{MAX_UNPACKED_BYTES // MEGABYTE} MB"
+    raise BadInputError(
+        f"{path} unpacks to more than {limit}, the most that is read. Give the part of it that matters."
+    )
+
+
+def _unpacked_size(data: bytes) -> int:
+    """Return the size of all parts of a zip file, and 0 for any other."""
+    if not data.startswith(b"PK"):
+        return 0
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        return sum(part.file_size for part in packed.infolist())
+
+
+def _by_heading(found: SourceFile, text: str, media: str, title: str = "") -> SourceFile:
+    """Return the file with the parts of its markdown `text`; the first heading is its title where it has no other."""
+    sections = markdown.sections(text)
+    title = title or next((name for section in sections for name in section.heading[:1]), "")
+    parts = [(" > ".join(section.heading), section.text) for section in sections]
+    return _filled(found, parts, media=media or found.media, title=title)
 
 
 def _read_pdf(found: SourceFile) -> SourceFile:
