@@ -189,6 +189,11 @@ def difference(one: str, other: str) -> str | None:
     return None if shared[0] == shared[1] else "names"
 
 
+def list_values(text: str) -> frozenset[tuple[str, str]]:
+    """Return each number in a text with the word behind it, which mostly is its unit; without those of dates."""
+    return _understand(text, text).numbers
+
+
 def is_about_others(one: str, other: str) -> bool:
     """Return whether both name somebody or something, and nothing that both name."""
     left, right = _understand(one, other), _understand(other, one)

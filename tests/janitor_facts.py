@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
 
 from quaid.vault import frontmatter
@@ -31,8 +32,10 @@ def write_fact(vault, name, text, edges="", **head):
 
 def pairs_in(question):
     """The pairs that a model was asked about: (number, what a says, what b says)."""
-    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"a"')]
-    return sorted((b["n"], line["a"]["text"], b["text"]) for line in lines for b in line["b"])
+    lines = question.partition("<facts>")[2].splitlines()
+    facts = {line["n"]: line["text"] for line in map(json.loads, (each for each in lines if each.startswith('{"n"')))}
+    pairs = [[int(number) for number in found] for found in re.findall(r"(?m)^(\d+): (\d+) (\d+)$", "\n".join(lines))]
+    return sorted((n, facts[a], facts[b]) for n, a, b in pairs)
 
 
 def answer_pairs(judgements):

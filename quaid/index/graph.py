@@ -142,6 +142,17 @@ def list_ends(connection: IndexConnection, doc_ids: Collection[int]) -> list[tup
     ).fetchall()
 
 
+def list_mentions(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
+    """Return (document, key of an entity that it links to or has an edge with)."""
+    among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))"
+    return connection.execute(
+        f"SELECT doc_id, subject_key FROM edges WHERE {among} UNION SELECT doc_id, object_key FROM edges WHERE {among} "
+        f"UNION SELECT links.doc_id, target_key FROM links JOIN names ON name_key = target_key "
+        f"JOIN documents d ON d.doc_id = names.doc_id WHERE d.kind = 'entity' AND links.{among}",
+        {"wanted": json.dumps(list(doc_ids))},
+    ).fetchall()
+
+
 def list_edges_of(
     connection: IndexConnection, doc_ids: Collection[int], relations: Collection[str]
 ) -> list[tuple[str, str, str]]:

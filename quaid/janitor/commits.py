@@ -27,6 +27,7 @@ _DONE = {
     "link": ("linked", "fact"),
     "merge": ("merged", "fact"),
     "supersede": ("replaced", "fact"),
+    "correct": ("corrected", "fact"),
     "keep_both": ("kept both of", "pair"),
     "conflict": ("settled", "contradiction"),
     "forget": ("forgot", "fact"),

@@ -17,6 +17,8 @@ CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""
 DISPUTE = "dispute"
 """The kind of a question whether to forget a fact that its owner says is wrong."""
+CORRECT = "correct"
+"""The kind of a replacement that the owner has stated: their later words, which need no question."""
 SET_ASIDE = "set_aside"
 """The kind of an item that no model could judge: it is held back, changes nothing and is not judged again."""
 

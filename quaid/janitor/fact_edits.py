@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from quaid.capture.facts import read_number, supersede
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
+
+if TYPE_CHECKING:
+    from quaid.index.documents import Document
 
 UNSAFE = (FrontmatterBrokenError, UnicodeDecodeError)
 """Raised for a note that cannot be edited safely; `quaid doctor` names it."""
@@ -31,6 +35,13 @@ _LISTS = ("turns", "keywords", "tags")
 def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
     """Change some keys of a head, and nothing else."""
     return Edit(rel_path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
+
+
+def changed_period(before: Document, after: Document) -> dict[str, str | None]:
+    """Return the changes to a head after which a fact holds when `after` does."""
+    periods = ({"valid_from": fact.valid_from, "valid_until": fact.valid_until} for fact in (before, after))
+    was, becomes = periods
+    return {key: day for key, day in becomes.items() if day != was[key]}
 
 
 def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None = None) -> Edit:
@@ -95,19 +106,24 @@ def add_edges(rel_path: str, data: bytes, edges: Iterable[Edge]) -> Edit:
 
 
 def merge(
-    winner: tuple[str, bytes], losers: Sequence[tuple[str, bytes]], statement: str | None = None
+    winner: tuple[str, bytes],
+    losers: Sequence[tuple[str, bytes]],
+    statement: str | None = None,
+    period: Fields | None = None,
 ) -> tuple[Edit, ...]:
     """Make one fact of several: all edits or none.
 
     The winner keeps its id, owner and session. It gets the highest confidence, the sum of the confirmations and one for
     each loser, all citations, keywords, tags and edges; it is as private as the most private of them, and active unless
-    nobody has reviewed any of them. A new `statement` comes from the least trusted of their sources. The losers stay,
-    superseded by it.
+    nobody has reviewed any of them. A new `statement` comes from the least trusted of their sources. `period` are the
+    changes to when it holds. The losers stay, superseded by it.
     """
     path, data = winner
     parsed = [frontmatter.parse(each.decode("utf-8")) for each in (data, *(each for _, each in losers))]
     heads = [head.fields for head in parsed]
-    changes = {key: value for key, value in _merge_heads(heads, statement).items() if value != _value(heads[0], key)}
+    merged = _merge_heads(heads, statement)
+    changes: dict[str, frontmatter.Value | None] = {k: v for k, v in merged.items() if v != _value(heads[0], k)}
+    changes |= period or {}
     edit = rewrite(path, data, statement, changes) if statement else set_fields(path, data, changes)
     edges = [edge for head in parsed[1:] for edge in markdown.edges(head.body)]
     linked = add_edges(path, edit.after or b"", edges)

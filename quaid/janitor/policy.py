@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.vault_history import list_by_hand
 from quaid.index.documents import find_protected
-from quaid.janitor.decision import CONFLICT, DISPUTE
+from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import asks, is_by_quaid, read_vetoes
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Kind, note_name
 from quaid.settings import find_policy_key
 from quaid.vault import notes
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import History, VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.janitor.decision import RunReport
-    from quaid.local.runs import Decision
+    from quaid.local.runs import Decision, Judgements
     from quaid.settings import Settings
 
 MAX_QUESTIONS = 20
@@ -45,13 +46,20 @@ class Policy:
     """
 
     def __init__(
-        self, settings: Settings, history: History, log: Sequence[VaultCommit], base: str, report: RunReport
+        self,
+        settings: Settings,
+        history: History,
+        log: Sequence[VaultCommit],
+        base: str,
+        report: RunReport,
+        judgements: Judgements,
     ) -> None:
         self._settings = settings
         self._layout = Layout.of(settings.vault)
         self._history = history
         self._base = base
         self._report = report
+        self._judgements = judgements
         self._log = log
         self._authors = Authors(settings.git.email)
         by_hand = list_by_hand(log, self._authors)
@@ -85,7 +93,10 @@ class Policy:
         # No run changes a fact that the owner says is wrong before that question is answered.
         disputed = {name for asked in self.questions.values() if asked.kind == DISPUTE for name in asked.about}
         if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
-            report.overruled += 1
+            # It is reported once, though the same judgement is found again in every run.
+            mark = evidence_key("overruled", decision.key)
+            report.overruled += not self._judgements.known([mark])
+            self._judgements.add("overruled", {mark: ""})
         elif not (has_consent and decision.kind == CONFLICT) and find_protected(index, decision.paths):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif not disputed.isdisjoint(map(note_name, decision.paths)):
@@ -106,6 +117,8 @@ class Policy:
             return "This is always asked."
         if policy == "ask":
             return f"Asked because janitor.policies.{find_policy_key(decision.kind)} is ask."
+        if decision.kind == CORRECT:
+            return ""  # what the owner wrote gives way to what the owner has stated since
         touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")
         return f"Asked because you wrote or accepted what it changes in {touched}." if touched else ""
 

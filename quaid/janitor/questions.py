@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.index.scope import PRIVATE
-from quaid.janitor.decision import CONFLICT, DISPUTE
+from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE
 from quaid.local.runs import Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, markdown, notes
@@ -46,7 +46,7 @@ YES_OR_NO: Sequence[Answer] = ("yes", "no")
 WHICH: Sequence[Answer] = ("a", "b", "both", "neither")
 FOLDER = "review"
 _BOXES = {"yes": "Yes, do it", "no": "No, and do not ask again", "both": "Both are true", "neither": "Neither is true"}
-_REPLACING = frozenset({"supersede", "reject", DISPUTE})
+_REPLACING = frozenset({"supersede", CORRECT, "reject", DISPUTE})
 """Kinds of decisions after which a fact is out of date or wrong; a merge keeps what both say."""
 _BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+\[)([ xX])(\][ \t]+(Yes|No|a|b|Both|Neither)\b)", re.MULTILINE)

@@ -19,13 +19,13 @@ from quaid.index import documents
 from quaid.index.documents import list_living
 from quaid.janitor import cleanup, commits, guards, questions
 from quaid.janitor.commits import RunCommit, trailers_of
-from quaid.janitor.decision import CONFLICT, DISPUTE, RunReport
+from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE, RunReport
 from quaid.janitor.disputes import decide_answered, find_disputed
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task
-from quaid.janitor.tasks.compare import find_asked_pair
+from quaid.janitor.tasks.compare import find_asked_pair, find_pair_keys
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.local.runs import Decision, Decisions, Judgements
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
-_RETIRING = frozenset({"merge", "supersede", CONFLICT})  # after these a fact is not what was asked about
+_RETIRING = frozenset({"merge", "supersede", CORRECT, CONFLICT})  # after these a fact is not what was asked about
 _FINDERS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
 """The kinds of questions that close when a fact changes -> what finds the facts as they were asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
@@ -148,7 +148,10 @@ class _Run:
         brought = SourceHistory(log, authors, worktree.index(), vault.layout)
         self._doubts = brought.list_doubts(self._settings.audit.facts_per_day)
         self._ranking = Ranking(self._history, authors, worktree.base, is_on=self._settings.git.sign == "auto")
-        self._policy = Policy(self._settings, self._history, log, worktree.base, report)
+        self._judgements = Judgements(
+            vault.state / LOCAL_FILE, datetime.now(UTC).date().isoformat(), is_read_only=options.dry_run
+        )
+        self._policy = Policy(self._settings, self._history, log, worktree.base, report, self._judgements)
 
     def run(self, tasks: Sequence[Task]) -> None:
         worktree, report = self._worktree, self._report
@@ -217,8 +220,9 @@ class _Run:
                 if question.answer == "both":
                     reason, subject = "The owner has said that both are true.", f"both are true, to {question.title}"
                 body = "\n\n".join(filter(None, [reason, waiting.detail if waiting else ""]))
-                self._remove_question(question, subject, body, (VETO, f"{question.task} {question.key}"))
-                policy.vetoes.append(Veto(question.task, question.key, question.title, body))
+                keys = [question.key, *find_pair_keys(facts, question)]  # a no is about the pair, an undo is not
+                self._remove_question(question, subject, body, *((VETO, f"{question.task} {key}") for key in keys))
+                policy.vetoes += (Veto(question.task, key, question.title, body) for key in keys)
                 self._report.answered.append(f"{question.answer}: {question.title}")
         if self._commits:
             worktree.sync()
@@ -281,14 +285,14 @@ class _Run:
 
     def _run_task(self, task: Task, models: Models | None) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
-        vetoes, day = self._policy.vetoes, datetime.now(UTC).date().isoformat()
+        vetoes = self._policy.vetoes
         context = TaskContext(
             root=self._worktree.root,
             settings=self._settings,
             now=self._now,
             index=self._worktree.index(),
             records=self._records,
-            judgements=Judgements(self._vault.state / LOCAL_FILE, day, is_read_only=self._options.dry_run),
+            judgements=self._judgements,
             documents=self._project_docs,
             models=models,
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
@@ -339,7 +343,8 @@ class _Run:
 
     def _commit(self, commit: RunCommit) -> None:
         changes_memory = not all(asks(edit.rel_path) for edit in commit.edits)  # questions are not recalled
-        if self._gate is None and self._settings.janitor.gate and changes_memory:
+        is_checked = self._settings.janitor.gate and not self._options.only_answers  # the owner decides those alone
+        if self._gate is None and is_checked and changes_memory:
             self._gate = guards.Gate(self._vault.root, self._worktree)
         self._worktree.commit(commit.edits, commits.message_of(commit, self._report.run), commit.author)
         self._commits.append(commit)

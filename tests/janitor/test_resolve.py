@@ -40,7 +40,7 @@ def test_the_later_fact_replaces_the_earlier(jobs, scripted):
     known = Known()
     with jobs.memory() as memory:
         (decision,) = night(memory, service, known)
-        assert (decision.task, decision.kind) == ("resolve", "supersede")
+        assert (decision.task, decision.kind) == ("resolve", "correct")
         assert decision.subject == f'replace "{ACME[:-1]}" with "{BETA[:-1]}"'
         assert decision.why == "She changed her job."
         assert decision.model.startswith("wise")
@@ -61,7 +61,7 @@ def test_a_replaced_fact_that_says_more_than_its_successor_is_a_question(vault, 
     service = updating(scripted, resolved("update", "keep_b"))
     with vault.memory() as memory:
         (decision,) = night(memory, service, Known())
-    assert (decision.kind, decision.always_asks) == ("supersede", True)
+    assert (decision.kind, decision.always_asks) == ("correct", True)
     assert decision.why == 'She changed her job. It drops "Each winter she travels to Lima by train.".'
 
 

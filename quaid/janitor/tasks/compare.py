@@ -1,14 +1,16 @@
 """Compare facts, each pair once: facts that say the same become one, contradictions are left to `resolve`.
 
 Facts with equal words are joined automatically, look-alikes if a model says so and no certain difference separates
-them. Facts are paired when they are near in meaning, else in words, or when they give one subject two objects of a
-relation that has one; never those of different owners or projects. A fact is compared when it is new or says something
-else than before, which the task that has compared it stores with its judgements.
+them. Facts are paired when they are near in meaning, else in words. Some are always paired: two that are each other's
+nearest, two that give one subject two objects of a relation that has one, or one entity two values or two days, and a
+fact that has a day of one that was replaced. Facts of different owners never are; those of different projects are not
+merged. A fact is compared when it is new or says something else than before, which the task that has compared it stores
+with its judgements.
 """
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,28 +24,34 @@ from quaid.claims import (
     find_lost_detail,
     find_lost_words,
     is_about_others,
+    list_values,
     normal_form,
     problem_of,
 )
+from quaid.config import own_names
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import fulltext, graph, vectors
-from quaid.index.documents import Document, find_protected, list_living, list_replaced_by
+from quaid.index.documents import Document, find_protected, list_living, list_replaced, list_replaced_by
 from quaid.index.scope import Scope
 from quaid.index.vectors import VectorMatrix
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import fact_evidence
-from quaid.janitor.judging import Judgement, ModelQuestion, set_aside_keys
-from quaid.janitor.model_text import MAX_REASON_CHARACTERS, show_change, statement_problem, without_empty
+from quaid.janitor.decision import CORRECT, fact_evidence
+from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines, read_judgements, set_aside_keys
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, read_change, show_change, statement_problem, without_empty
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
+from quaid.llm.prices import estimate_tokens
 from quaid.local.claimed import OTHER_PERSON
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, note_name
 from quaid.recall import contradictions
+from quaid.recall.hits import whose_word
 from quaid.settings import EmbeddingSettings
+from quaid.text.dates import find_dates
 from quaid.text.language import language
-from quaid.vault import notes
+from quaid.text.stop_words import STOP_WORDS
+from quaid.vault import headings, notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +61,7 @@ if TYPE_CHECKING:
 
 
 TASK = "compare"
+_ENDS = ("from", "until", "a_from", "a_until", "b_from", "b_until")
 CONFLICTS = frozenset({"conflict", "update"})
 """What `resolve` decides."""
 MAX_ASKED = 1_000
@@ -75,7 +84,10 @@ MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
 MAX_ALIKE = 10
 """A model that calls this many pairs of a batch the same, all of them, has not compared them."""
-_BLOCK = 512
+_BLOCK, _ROUNDING = 512, 1e-6
+_SPANS = frozenset({"day", "days", "week", "weeks", "month", "months"})
+MAX_OF_ENTITY = 5
+"""Facts of its entities that give other values or days, with which a fact is compared."""
 
 
 @dataclass(frozen=True)
@@ -85,22 +97,28 @@ class Pair:
     a: Document
     b: Document
     likeness: float
-    is_opposed: bool = False
+    is_required: bool = False
+    """Whether they are compared however little they have in common."""
 
     @classmethod
-    def of(cls, one: Document, other: Document, likeness: float, *, is_opposed: bool = False) -> Pair:
+    def of(cls, one: Document, other: Document, likeness: float, *, is_required: bool = False) -> Pair:
         first, second = sorted((one, other), key=lambda fact: (fact.created or "", fact.id))
-        return cls(first, second, likeness, is_opposed)
+        return cls(first, second, likeness, is_required)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset((self.a.id, self.b.id))
 
     def key(self, task: str) -> str:
         """Return the key of a judgement of `task` on these two."""
         return evidence_key(task, fact_evidence(self.a), fact_evidence(self.b))
 
     @cached_property
-    def is_at_one_time(self) -> bool:
-        """Return whether there may be a day on which both are true."""
+    def may_clash(self) -> bool:
+        """Return whether both may be true on one day, or the earlier one was not over when the later one was stated."""
+        stated = (self.b.created or "9")[:10]
         return not any(
-            one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
+            one.valid_until and other.valid_from and one.valid_until[:10] < min(other.valid_from[:10], stated)
             for one, other in ((self.a, self.b), (self.b, self.a))
         )
 
@@ -110,6 +128,13 @@ def find_asked_pair(facts: Collection[Document], question: Question) -> Pair | N
     named = [fact for fact in facts if note_name(fact.path) in question.choices]
     pairs = (Pair.of(one, other, 1.0) for one, other in combinations(named, 2))
     return next((pair for pair in pairs if pair.key(question.task) == question.key), None)
+
+
+def find_pair_keys(facts: Collection[Document], question: Question) -> list[str]:
+    """Return the key of the judgement of the two of `facts` that `question` is about; none if it is about others."""
+    named = [fact for fact in facts if note_name(fact.path) in question.about]
+    is_of_pair = question.kind in {"merge", "supersede", CORRECT} and len(named) == 2
+    return [Pair.of(*named, 1.0).key(question.task)] if is_of_pair else []
 
 
 class PairFinder:
@@ -123,12 +148,15 @@ class PairFinder:
 
     def not_compared(self, task: str) -> list[Document]:
         """Return the facts that `task` has not compared as they are now, as many as one run can compare, with those
-        whose edges contradict each other now: a fact may get edges after it was compared.
+        whose edges or days contradict each other now: a fact may get edges after it was compared, and a day may move.
+        What the owner has undone is compared again, for another solution.
         """
         seen = days_compared(self._context, task, self.facts)
-        pairs = {pair.key(task): pair for pair in self._all_opposed}
+        pairs = {pair.key(task): pair for pair in (*self._all_opposed, *self._all_moved)}
         judged = self._context.judgements.known(list(pairs))
         again = {fact.id for key, pair in pairs.items() if key not in judged for fact in (pair.a, pair.b)}
+        undone = {text for veto in self._context.vetoes for text in read_change(veto.body).get("before", ())}
+        again |= {fact.id for fact in self.facts if headings.one_line(fact.text) in undone}
         new = [fact for fact in self.facts if fact.id not in seen or fact.id in again]
         return new if self._row is not None else new[:MAX_BY_WORDS]
 
@@ -136,13 +164,37 @@ class PairFinder:
     def _all_opposed(self) -> list[Pair]:
         """The pairs that give one subject two objects of a relation that has one at a time."""
         found: list[Pair] = []
-        for (owner, _), group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
-            by_document = {fact.doc_id: fact for fact in group}
+        for owner, facts in self._by_owner.items():
+            by_document = {fact.doc_id: fact for fact in facts}
             scope = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=owner)
             opposed = contradictions.list_opposed(self._index, by_document, scope)
             pairs = (both for both in sorted(opposed) if by_document.keys() >= {*both})
-            found += (Pair.of(by_document[one], by_document[other], 0.0, is_opposed=True) for one, other in pairs)
-        return [pair for pair in found if pair.is_at_one_time]
+            found += (Pair.of(by_document[one], by_document[other], 0.0, is_required=True) for one, other in pairs)
+        return [pair for pair in found if pair.may_clash]
+
+    @cached_property
+    def _all_moved(self) -> list[Pair]:
+        """The pairs of a fact that has replaced another one, and one with a day of that other: if the day of the move
+        has moved, so may have the end of the lease. Only days that were ahead when the newer one was stated.
+        """
+        by_name = {note_name(fact.path): fact for fact in self.facts}
+        found: list[Pair] = []
+        for old in list_replaced(self._index):
+            winner = by_name.get(note_name(old.superseded_by or ""))
+            if winner is None:
+                continue
+            days = {day for day in _list_days(old) - _list_days(winner) if day >= (winner.created or "9")[:10]}
+            others = (fact for fact in self._by_owner.get(old.owner, ()) if days and fact is not winner)
+            dated = (fact for fact in others if not days.isdisjoint(_list_days(fact)))
+            found += (Pair.of(winner, fact, 0.0, is_required=True) for fact in dated)
+        return found
+
+    @cached_property
+    def _by_owner(self) -> dict[str, list[Document]]:
+        found: dict[str, list[Document]] = {}
+        for fact in self.facts:
+            found.setdefault(fact.owner, []).append(fact)
+        return found
 
     @cached_property
     def duplicate_similarity(self) -> float:
@@ -158,21 +210,36 @@ class PairFinder:
     def pairs(self, new: Collection[Document]) -> list[Pair]:
         """Return the pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
-        opposed = {frozenset((pair.a.id, pair.b.id)): pair for pair in self._all_opposed}
-        found = {ids: pair for ids, pair in opposed.items() if not wanted.isdisjoint(ids)}
-        for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
-            facts = list(group)
+        required = (pair for pair in (*self._all_opposed, *self._all_moved) if not wanted.isdisjoint(pair.ids))
+        found = {pair.ids: pair for pair in required}
+        for facts in self._by_owner.values():
             fresh = [fact for fact in facts if fact.id in wanted]
             if not fresh or len(facts) == 1:
                 continue
-            for one, other, likeness in self._look_alikes(fresh, facts):
-                ids = frozenset((one.id, other.id))
-                found[ids] = Pair.of(one, other, round(likeness, 4), is_opposed=ids in opposed)
+            for pair in (*self._of_one_entity(fresh, facts), *self._look_alikes(fresh, facts)):
+                known = found.get(pair.ids, pair)
+                found[pair.ids] = replace(pair, is_required=pair.is_required or known.is_required)
         return sorted(found.values(), key=lambda pair: (-pair.likeness, pair.a.id, pair.b.id))
 
-    def _look_alikes(
-        self, fresh: Sequence[Document], facts: Sequence[Document]
-    ) -> Iterator[tuple[Document, Document, float]]:
+    def _of_one_entity(self, fresh: Sequence[Document], facts: Sequence[Document]) -> Iterator[Pair]:
+        """Yield each of `fresh` with the facts of its entities that give other values or days, the closest few."""
+        entities: dict[int, set[str]] = {}
+        about: dict[str, list[Document]] = {}
+        by_document = {fact.doc_id: fact for fact in facts}
+        for doc_id, key in graph.list_mentions(self._index, by_document):
+            entities.setdefault(doc_id, set()).add(key)
+            about.setdefault(key, []).append(by_document[doc_id])
+        for fact in fresh:
+            own = entities.get(fact.doc_id, set())
+            others = {other.id: other for key in own for other in about[key] if other is not fact}
+            shared = {other.id: _count_shared(fact, other, own) for other in others.values()}
+            rivals = (
+                other for other in others.values() if _give_other_values(fact, other, has_topic=shared[other.id] > 0)
+            )
+            for other in sorted(rivals, key=lambda each: (-shared[each.id], each.id))[:MAX_OF_ENTITY]:
+                yield Pair.of(fact, other, 0.0, is_required=True)
+
+    def _look_alikes(self, fresh: Sequence[Document], facts: Sequence[Document]) -> Iterator[Pair]:
         """Yield each of `fresh` with its nearest neighbours: by meaning where it has a vector, else by its words."""
         by_chunk = {fact.chunk_id: fact for fact in facts if fact.is_whole}
         fresh = [fact for fact in fresh if fact.is_whole]
@@ -188,12 +255,14 @@ class PairFinder:
             own = found.pop(fact.chunk_id, 0.0)
             for chunk_id, score in found.items():
                 if own > 0 and score >= MIN_SHARED * own:
-                    yield fact, by_chunk[chunk_id], min(1.0, score / own)
+                    yield Pair.of(fact, by_chunk[chunk_id], round(min(1.0, score / own), 4))
 
     def _near(
         self, facts: Sequence[Document], matrix: npt.NDArray[np.float32], wanted: Collection[str]
-    ) -> Iterator[tuple[Document, Document, float]]:
-        """Yield those of `facts` with the ids `wanted`, each with its nearest neighbours by their vectors, `matrix`."""
+    ) -> Iterator[Pair]:
+        """Yield those of `facts` with the ids `wanted`, each with its nearest neighbours by their vectors, `matrix`.
+        Whether a neighbour is near enough does not matter if it has none that is nearer.
+        """
         import numpy as np
 
         rows = [place for place, fact in enumerate(facts) if fact.id in wanted]
@@ -204,10 +273,16 @@ class PairFinder:
             cosines = matrix[block] @ matrix.T
             cosines[np.arange(len(block)), block] = -2.0
             nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
-            for place, others, near in zip(block, nearest, cosines, strict=True):
+            first = cosines.argmax(axis=1)
+            back = matrix[first] @ matrix.T
+            back[np.arange(len(block)), first] = -2.0
+            is_mutual = back.max(axis=1) <= cosines.max(axis=1) + _ROUNDING
+            for place, others, near, best, mutual in zip(block, nearest, cosines, first, is_mutual, strict=True):
                 for other in others.tolist():
-                    if near[other] >= least[int(denies[place] != denies[other])]:
-                        yield facts[place], facts[other], min(1.0, float(near[other]))
+                    is_required = bool(mutual) and other == best
+                    if is_required or near[other] >= least[int(denies[place] != denies[other])]:
+                        likeness = round(min(1.0, float(near[other])), 4)
+                        yield Pair.of(facts[place], facts[other], likeness, is_required=is_required)
 
 
 class PairQuestion(ModelQuestion[Pair]):
@@ -220,6 +295,8 @@ class PairQuestion(ModelQuestion[Pair]):
     def __init__(self, context: TaskContext, task: str) -> None:
         super().__init__(context)
         self.prompt = task
+        self._uses: Counter[str] = Counter()
+        self._owner_keys = graph.with_aliases(context.index, own_names(context.root, context.settings))
 
     def find_problem(self, pair: Pair, judgement: Judgement) -> str | None:
         """Return why a judgement cannot be used."""
@@ -229,7 +306,8 @@ class PairQuestion(ModelQuestion[Pair]):
         """Return the judgements, the stored ones and new ones of `most` pairs, the first ones. A judgement that stays
         unusable after it was sent back is `unclear`.
         """
-        keys = {pair.key(self.prompt): pair for pair in pairs}
+        keys = {judgement_key(self.context, self.prompt, pair): pair for pair in pairs}
+        self._uses = Counter(fact.id for pair in keys.values() for fact in (pair.a, pair.b))
         return {keys[key]: judgement for key, judgement in self.judge(keys, most)}
 
     def label(self, item: Pair) -> str:
@@ -239,20 +317,25 @@ class PairQuestion(ModelQuestion[Pair]):
         return item.a.id
 
     def show(self, item: Pair) -> dict[str, dict[str, str]]:
-        shown = {}
-        for name, fact in (("a", item.a), ("b", item.b)):
-            stated = (fact.created or "")[:10]
-            since = fact.valid_from if fact.valid_from != stated else None
-            shown[name] = without_empty({"text": fact.text, "said": stated, "from": since, "until": fact.valid_until})
-        return shown
+        return {"a": self._show_fact(item.a), "b": self._show_fact(item.b)}
+
+    def _show_fact(self, fact: Document) -> dict[str, str]:
+        stated = (fact.created or "")[:10]
+        since = fact.valid_from if fact.valid_from != stated else None
+        word = whose_word(fact.source, fact.speaker, self._owner_keys)
+        by = "" if word == "owner" else fact.speaker or word
+        return without_empty({"text": fact.text, "said": stated, "by": by, "from": since, "until": fact.valid_until})
+
+    def size(self, item: Pair) -> int:
+        sizes = ((estimate_tokens(str(self._show_fact(fact))), self._uses[fact.id]) for fact in (item.a, item.b))
+        return 8 + sum(size // max(1, uses) for size, uses in sizes)
 
     def inputs(self, batch: Sequence[Pair]) -> dict[str, str]:
-        """A line of JSON for each fact that is the first of a pair, with the others, so that it is shown once."""
-        lines: dict[str, dict[str, Any]] = {}
-        for n, pair in enumerate(batch, 1):
-            shown = self.show(pair)
-            lines.setdefault(pair.a.id, {"a": shown["a"], "b": []})["b"].append({"n": n, **shown["b"]})
-        return {"pairs": "\n".join(json.dumps(line, ensure_ascii=False) for line in lines.values())}
+        """A numbered line of JSON for each fact, and a line for each pair: its number and those of its facts."""
+        facts = {fact.id: fact for pair in batch for fact in (pair.a, pair.b)}
+        numbers = {fact: n for n, fact in enumerate(facts, 1)}
+        lines = (f"{n}: {numbers[pair.a.id]} {numbers[pair.b.id]}" for n, pair in enumerate(batch, 1))
+        return {"facts": numbered_lines(map(self._show_fact, facts.values())), "pairs": "\n".join(lines)}
 
     def find_problems(self, item: Pair, given: Mapping[str, Any]) -> Iterator[str]:
         judgement = self._parse(given)
@@ -277,6 +360,8 @@ class PairQuestion(ModelQuestion[Pair]):
     def read(self, item: Pair, given: Mapping[str, Any], answer: Answer) -> Judgement:
         judgement = self._parse(given)
         if self.find_problem(item, judgement) is not None:
+            judgement = replace(judgement, days={})  # a wrong day does not make the rest wrong
+        if self.find_problem(item, judgement) is not None:
             return Judgement("unclear")
         # Most pairs are different: the word is all that is stored of these.
         signed = replace(judgement, model=answer.model, prompt=answer.prompt)
@@ -288,8 +373,35 @@ class PairQuestion(ModelQuestion[Pair]):
             " ".join((given.get("reason") or "").split())[:MAX_REASON_CHARACTERS],
             " ".join((given.get("merged_text") or "").split()),
             keep=(given.get("keep") or given.get("resolution") or "").removeprefix("keep_"),
-            days={end: given[end] for end in ("a_from", "a_until", "b_from", "b_until") if given.get(end)},
+            days={end: given[end] for end in _ENDS if given.get(end)},
         )
+
+
+def merge_key(task: str, facts: Iterable[Document]) -> str:
+    """Return the key of the decision to make one fact of `facts`, in whatever words."""
+    return evidence_key(task, "merge", *sorted(map(fact_evidence, facts)))
+
+
+def solution_key(task: str, pair: Pair, judgement: Judgement) -> str:
+    """Return the key of the decision that `judgement` leads to: undone, it vetoes this solution and no other."""
+    if judgement.says == "same" or judgement.keep == "merge":
+        return merge_key(task, (pair.a, pair.b))
+    return evidence_key(pair.key(task), judgement.keep)
+
+
+def judgement_key(context: TaskContext, task: str, pair: Pair) -> str:
+    """Return the key of the judgement of `pair` that counts: another one for each solution that its owner has undone,
+    so that a model is asked for a different one. One that it proposes twice is not asked for again.
+    """
+    key, tried = pair.key(task), set[str]()
+    while context.vetoed:
+        judgement = read_judgements(context, [key]).get(key)
+        solution = solution_key(task, pair, judgement) if judgement is not None else ""
+        if solution not in context.vetoed or solution in tried:
+            break
+        tried.add(solution)
+        key = evidence_key(key, solution)
+    return key
 
 
 def find_merge_problem(pair: Pair, text: str) -> str | None:
@@ -300,6 +412,11 @@ def find_merge_problem(pair: Pair, text: str) -> str | None:
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
+
+
+def lost_by_update(text: str, dropped: str) -> list[str]:
+    """Return the content words of `dropped` that `text` has in no form, but no numbers: these are what has changed."""
+    return [word for word in find_lost_words(text, dropped) if not word[:1].isdigit()]
 
 
 def days_compared(context: TaskContext, task: str, facts: Iterable[Document]) -> dict[str, str]:
@@ -318,8 +435,36 @@ def _compared_key(task: str, fact: Document) -> str:
     return evidence_key(f"{task} seen", fact_evidence(fact))
 
 
-def _owner_and_project(fact: Document) -> tuple[str, str]:
-    return fact.owner, fact.project or ""
+def _list_days(fact: Document) -> set[str]:
+    """Return the days (ISO) that a fact gives in its head or its words, but not that of its statement."""
+    stated = notes.parse_time(fact.created)
+    found = {day[:10] for day in (fact.valid_from, fact.valid_until) if day}
+    mentions = find_dates(fact.text, stated) if stated is not None else ()
+    found |= {mention.start.isoformat() for mention in mentions if mention.start == mention.end}
+    return found - {(fact.created or "")[:10]}
+
+
+def _count_shared(one: Document, other: Document, entities: Collection[str]) -> int:
+    """Return the number of content words that two facts share besides the names of `entities`."""
+    words = Reading(one.text).words & Reading(other.text).words
+    return len(words - STOP_WORDS - {part for key in entities for part in key.split()})
+
+
+def _give_other_values(one: Document, other: Document, *, has_topic: bool) -> bool:
+    """Return whether the later of two facts of one entity gives another day, or a span, while a day of the earlier one
+    was still ahead; or whether they give other numbers of one unit, where they share a topic.
+    """
+    earlier, later = sorted((one, other), key=lambda fact: fact.created or "")
+    days, others = _list_days(earlier), _list_days(later)
+    is_ahead = bool(days) and max(days) >= (later.created or "9")[:10]
+    if is_ahead and days != others and (others or not _SPANS.isdisjoint(Reading(later.text).words)):
+        return True
+    left, right = list_values(one.text), list_values(other.text)
+    return has_topic and any(
+        unit == of and number != value and (number, unit) not in right and (value, of) not in left
+        for number, unit in left
+        for value, of in right
+    )
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
@@ -357,7 +502,7 @@ def plan_compare(context: TaskContext) -> Iterator[Decision]:
 def may_be_same(pair: Pair) -> bool:
     """Return whether the two can become one: no certain difference separates them, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
-    return not is_fixed and difference(pair.a.text, pair.b.text) is None
+    return not is_fixed and pair.a.project == pair.b.project and difference(pair.a.text, pair.b.text) is None
 
 
 class _Comparison(PairQuestion):
@@ -380,12 +525,11 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
     """Join what the model calls the same, until there is no more to join, and store what has been compared."""
     new = found.not_compared(TASK)
     left = found.pairs(new)
-    vetoed = {veto.key for veto in context.vetoes}
     unsettled: set[str] = set()
     conflicts: dict[Pair, Judgement] = {}
     for _ in range(_MAX_ROUNDS):
         open_pairs = (
-            pair for pair in _pair_claims(claims, left) if pair.key(TASK) not in vetoed and pair.is_at_one_time
+            pair for pair in _pair_claims(claims, left) if pair.key(TASK) not in context.vetoed and pair.may_clash
         )
         asked = [
             pair
@@ -393,7 +537,7 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
             if may_be_same(pair)
             or (
                 pair.a.text_hash != pair.b.text_hash
-                and (pair.is_opposed or not is_about_others(pair.a.text, pair.b.text))
+                and (pair.is_required or not is_about_others(pair.a.text, pair.b.text))
             )
         ]
         if not asked:
@@ -404,7 +548,13 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
         unjudged = (pair for pair in asked if pair not in judgements and pair.key(TASK) not in aside)
         unsettled |= {fact.id for pair in unjudged for fact in (pair.a, pair.b)}
         conflicts |= {pair: judgement for pair, judgement in judgements.items() if judgement.says in CONFLICTS}
-        same = [item for item in judgements.items() if item[1].says == "same" and may_be_same(item[0])]
+        same = [
+            (pair, judgement)
+            for pair, judgement in judgements.items()
+            if judgement.says == "same"
+            and may_be_same(pair)
+            and merge_key(TASK, (pair.a, pair.b)) not in context.vetoed
+        ]
         # The most alike are joined first. A pair is asked about again if one of its facts now says something else.
         left = []
         changed: set[str] = set()
@@ -418,7 +568,7 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
     unsettled |= {fact.id for pair in left for fact in (pair.a, pair.b)}
     # What contradicts a fact contradicts the claim that it has become.
     became = {
-        merged.key(TASK): judgement.render()
+        judgement_key(context, TASK, merged): judgement.render()
         for pair, judgement in conflicts.items()
         if any(len(claims[fact.id].members) > 1 for fact in (pair.a, pair.b))
         for merged in _pair_claims(claims, [pair])
@@ -432,7 +582,7 @@ def _compare(context: TaskContext, found: PairFinder, claims: dict[str, MergeGro
 def _pair_claims(claims: dict[str, MergeGroup], pairs: Iterable[Pair]) -> list[Pair]:
     """Return `pairs` as pairs of the claims that their facts belong to by now, each once, without merged ones."""
     found = [
-        Pair.of(claims[pair.a.id].fact, claims[pair.b.id].fact, pair.likeness, is_opposed=pair.is_opposed)
+        Pair.of(claims[pair.a.id].fact, claims[pair.b.id].fact, pair.likeness, is_required=pair.is_required)
         for pair in pairs
     ]
     return list({(pair.a.id, pair.b.id): pair for pair in reversed(found) if pair.a.id != pair.b.id}.values())[::-1]
@@ -458,10 +608,28 @@ def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | Non
     fact = winner.fact
     if judgement.keep == "merge":
         fact = fact._replace(text=judgement.text, text_hash=notes.text_hash(judgement.text))
+    if not fact.is_protected:
+        fact = fact._replace(**_find_period(fact, a.fact, b.fact, judgement))
     if any(each.is_protected for each in loser.members) or (fact.is_protected and fact != winner.members[0]):
         return None
     judgements = (*winner.judgements, *loser.judgements, judgement)
     return MergeGroup(fact, (*winner.members, *loser.members), judgements)
+
+
+def _find_period(fact: Document, a: Document, b: Document, judgement: Judgement) -> dict[str, str | None]:
+    """Return when a fact made of `a` and `b` holds: since and until the days that the newer statement gives. Those of
+    the older one count where both say the same, and the newer one gives none but its own.
+    """
+    older, newer = sorted((a, b), key=lambda each: (each.created or "", each.id))
+    period: dict[str, str | None] = {}
+    for key, end in (("valid_from", "from"), ("valid_until", "until")):
+        given = [(getattr(each, key), (each.created or "")[:10]) for each in (newer, older)]
+        known = next((day for day, stated in given if day and day[:10] != stated), getattr(fact, key))
+        period[key] = judgement.days.get(end) or (known if judgement.says == "same" else given[0][0])
+    since, until = period["valid_from"], period["valid_until"]
+    if since and until and until[:10] < since[:10]:
+        period["valid_from" if judgement.days.get("until") else "valid_until"] = None
+    return period
 
 
 def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
@@ -478,22 +646,26 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
             edits = tuple(supersede(path, data, winner.path, None) for path, data in known[1:])
         else:
             names = graph.entity_names(context.index)
-            statement = render_statement(merged, names) if claim.fact != winner else None
-            edits = fact_edits.merge(known[0], known[1:], statement)
+            statement = render_statement(merged, names) if merged != winner.text else None
+            edits = fact_edits.merge(known[0], known[1:], statement, fact_edits.changed_period(winner, claim.fact))
             if notes.parse_fact(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
                 return None  # its owner has written more there than the claim
         edits = (*edits, *repointed(context, losers, winner.path))
     except fact_edits.UNSAFE:
         return None
-    lost = list(dict.fromkeys(word for fact in claim.members for word in find_lost_words(merged, fact.text)))
     last = claim.judgements[-1] if claim.judgements else None
+    is_update = last is not None and last.says == "update"
+    find_lost = lost_by_update if is_update else find_lost_words
+    # What the newer fact says of the change itself, "has been moved", need not be repeated.
+    checked = sorted(claim.members, key=lambda fact: (fact.created or "", fact.id))[: -1 if is_update else None]
+    lost = list(dict.fromkeys(word for fact in checked for word in find_lost(merged, fact.text)))
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
     why += f" It leaves out: {', '.join(lost)}." if lost else ""
     return Decision(
         task=task,
         kind="merge",
-        key=evidence_key(task, *map(fact_evidence, claim.members)),
+        key=merge_key(task, claim.members),
         edits=edits,
         subject=f'merge {dropped} into "{shortened(merged)}"',
         why=why or WORD_FOR_WORD,

@@ -44,6 +44,8 @@ MIN_CONFIDENCE = 0.7
 MIN_WAIT_DAYS, MAX_WAIT_DAYS = 1.0, 30.0
 """A fact that no model reviews waits this long at least, and needs no other reason after the second."""
 _KINDS = ("approve", "rewrite", "reject")
+SURE = 0.9
+"""From this confidence on, a fact that stands alone and has only what its turns say needs no review."""
 _REASONS = {
     "approve": "True to what was said, and worth keeping.",
     "reject": "Not worth keeping.",
@@ -53,6 +55,11 @@ MAX_TURNS = 4
 PASSAGE = 500
 """Characters of a turn that are shown: of a longer one, the sentences that the facts are about."""
 MAX_QUOTED = 400
+_LEANING = re.compile(
+    r"(?i)^(?:he|she|it|they|there)\b|"
+    r"\b(?:that|this|these|those|just|here|now|today|currently|recently|still|again|the best)\b"
+)
+"""Words by which a fact leans on what was said around it, or on its moment."""
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+|$)")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGE = re.compile(r"(?i)\b(?:turn(?:ed|s|ing)?|aged?|am|i'm|is|he's|she's|was) (\d{1,2})\b")
@@ -99,6 +106,20 @@ class PendingFact:
         ends = [name for edge in note.edges for name in (edge.subject, edge.object)]
         period = [notes.format_day(day) for day in (note.valid_from, note.valid_until) if day]
         return [note.text, *days, *turns, *speakers, *ends, *period, *note.keywords, note.speaker or ""]
+
+    def is_doubtful(self, owner: str) -> bool:
+        """Return whether a model reviews it: it is uncertain, passing, no person's word, gives orders, leans on what
+        is around it, or has a number or name that neither its turns nor its `owner` have.
+        """
+        document = self.document
+        is_sure = self.note.source == "user" and (document.confidence or 0.0) >= SURE and bool(self.turns)
+        return (
+            not is_sure
+            or document.durability == "contextual"
+            or _LEANING.search(self.statement) is not None
+            or neutralise(self.statement) != self.statement
+            or bool(model_text.find_unsupported(self.statement, [*self.sources, owner][1:]))
+        )
 
     @property
     def quoted_turns(self) -> list[str]:
@@ -291,7 +312,11 @@ def plan_review(context: TaskContext) -> Iterator[Decision]:
             kept_key, about = evidence_key(TASK, "kept", key), (fact.document.id,)
             subject, why = f"approve {model_text.quote(fact.statement)}", f"You did not want to {judgement.says} it."
             yield Decision(TASK, "approve", kept_key, (fact.approval,), subject, why, about, is_minor=True)
-    for key, judgement in _Review(context, list(facts.values())).judge(facts):
+    stored = read_judgements(context, facts)
+    clear = {key for key, fact in facts.items() if key not in stored and not fact.is_doubtful(_owner(context))}
+    asked = {key: fact for key, fact in facts.items() if key not in clear}
+    judged = _Review(context, list(asked.values())).judge(asked)
+    for key, judgement in (*((key, Judgement("approve")) for key in facts if key in clear), *judged):
         decision = _decide(context, facts[key], judgement, names)
         if decision is not None:
             yield decision
