@@ -23,6 +23,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.verify import Verification, verify
 from quaid.sync.watcher import WATCH, Follower
 from quaid.text.invisible import whole
+from quaid.vault import files
 
 if TYPE_CHECKING:
     from quaid.capture.extractor import Extractor, ExtractResult, Source
@@ -262,7 +263,18 @@ class Memory(OpenVault):
 
     def follow(self, report: Callable[[SyncReport], None], what: str | None = None) -> Follower:
         """Return the follower of `quaid watch`, or of the command `what` in the background, not yet started."""
-        return Follower(self.indexer, self.settings.sync, report, self.notify, what or WATCH)
+
+        def report_synced(done: SyncReport) -> None:
+            report(done)
+            self.carry_out_ticks()
+
+        return Follower(self.indexer, self.settings.sync, report_synced, self.notify, what or WATCH)
+
+    def carry_out_ticks(self) -> None:
+        """Carry out the questions in review/ that the owner has answered in an editor."""
+        folder = self.root / self.layout.place("review")
+        if any(b"[x]" in (files.read_note(folder, page.name) or b"").lower() for page in folder.glob("*.md")):
+            self.janitor.carry_out_answers()
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

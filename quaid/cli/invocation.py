@@ -75,6 +75,8 @@ class Invocation:
         self.adopt(memory)
         for remark in memory.remarks:
             self.notify(remark)
+        if owner is None:
+            memory.carry_out_ticks()
         return memory if self.lent is None else nullcontext(memory)
 
     def adopt(self, memory: Memory) -> Memory:

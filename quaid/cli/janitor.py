@@ -119,11 +119,14 @@ def reject(invocation: Invocation, reference: _Question) -> None:
 def _answer(invocation: Invocation, reference: str, answer: Answer) -> None:
     with invocation.open() as memory:
         questions, _ = memory.janitor.answer(reference, answer, by_owner=True)
+        memory.janitor.carry_out_answers()
+        is_waiting = any((memory.root / question.rel_path).exists() for question in questions)
     verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
     head = f"{ui.styled(verb, 'green')}: {ui.count(len(questions), 'question')}"
     rows = [(ui.clipped(question.title, ui.line_width()),) for question in questions]
     invocation.respond(ui.titled(head, rows), answer=answer, questions=[question.rel_path for question in questions])
-    invocation.notify("The next run carries it out: quaid janitor run")
+    if is_waiting:
+        invocation.notify("The next run carries it out: quaid janitor run")
 
 
 @run_janitor.action("undo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ from quaid.janitor.vetoes import REVIEW, TASK
 from quaid.local import recall_log
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.recall_summary import measure
-from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot
+from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot, evidence_key
 from quaid.model import Edit, Message, note_name
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.visibility import find_hidden_names
@@ -115,7 +116,7 @@ class Janitor:
         return Decisions(self._state / LOCAL_FILE).get(key)
 
     def answer(self, reference: str, answer: Answer, *, by_owner: bool = False) -> tuple[list[Question], WriteResult]:
-        """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
+        """Tick a box of the question named by its file or key, or of `all` that take this answer.
         Return the questions and the result of writing them. `by_owner` is as for `Writer.write`.
 
         Raises:
@@ -145,6 +146,27 @@ class Janitor:
         written = Writer(self._vault).write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
         self._vault.sync(None)
         return matching, written
+
+    def carry_out_answers(self) -> RunReport | None:
+        """Carry out what the owner has answered, by a tick in an editor too, without a model; None where there is
+        nothing to carry out now. What has to wait is left to the next call, or to the next run.
+        """
+        vault, now = self._vault, datetime.now(UTC)
+        answered = [question for question in self.open_questions() if question.answer is not None]
+        key = evidence_key("answers", *(hashlib.sha256(question.data).hexdigest() for question in answered))
+        judgements = Judgements(self._state / LOCAL_FILE, now.date().isoformat())
+        if not answered or judgements.known([key]) or vault.problem or vault.git.state().operation:
+            return None
+        report = RunReport(layout.new_id(now), now)
+        try:
+            vault.sync(None)
+            options = RunOptions(tasks=("resolve",), only_answers=True)
+            run_tasks(vault, ProjectDocs(vault, self._documentation, judgements), options, report, None)
+            judgements.add("answers", {key: ""})  # what it cannot carry out is not tried at every command
+            vault.sync(None)
+        except QuaidError:
+            return None
+        return report
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
         """Ask in review/ whether to forget a fact that its owner says is wrong, in their name. `path` is that of the

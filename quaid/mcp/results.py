@@ -134,7 +134,7 @@ STATS = output(
 )
 QUESTION = output(
     "QuestionOutput",
-    "`answer`: what was ticked already and is carried out by the janitor's next run.",
+    "`answer`: what was ticked already and could not be carried out yet.",
     {str: "id question", list[str]: "answers"},
     {str: "answer"},
 )

@@ -512,7 +512,7 @@ class MemoryTools(Tools):
         ref: Ref,
         answer: Annotated[AnswerTo, Field(description="One of the question's `answers`, as the user said it.")],
     ) -> Annotated[CallToolResult, results.WRITE]:
-        """Answer a question of memory_questions; the janitor's next run does what the answer says.
+        """Answer a question of memory_questions; what the answer says is done at once.
 
         USE WHEN: the user has decided.
         """
@@ -520,6 +520,7 @@ class MemoryTools(Tools):
         def settle(memory: Memory) -> WriteResult:
             path = memory.get(ref).document.path  # refuses what the caller may not see
             (question,), written = memory.janitor.answer(path, answer)
+            memory.janitor.carry_out_answers()
             return replace(written, text=f"{answer}: {question.title}")
 
         return await self._write(settle)

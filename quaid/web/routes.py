@@ -24,7 +24,7 @@ from quaid.web.pages.projects import (
     show_project,
     show_projects,
 )
-from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
+from quaid.web.pages.review import answer_question, count_open, show_review
 from quaid.web.pages.timeline import show_session, show_timeline
 
 View = Callable[[Memory, Request], Any]
@@ -78,7 +78,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("/mark/{reference:path}", mark),
     Action("/dispute/{reference:path}", dispute),
     Action("/review/answer", answer_question),
-    Action("/review/carry-out", carry_out_answers),
     Action("/undo", undo),
     Action("/health/gaps/answer", answer_gap),
     Action("/health/gaps/leave-out", leave_out_gap),
@@ -103,9 +102,7 @@ MESSAGES: dict[str, str] = {
     "No night changes it before that.",
     "undone": "Undone. The undo is a commit, which can be undone too.",
     "undone_partly": "Undone, but for what was changed since: that stays.",
-    "answered": "Your answer is committed.",
-    "carried_out": "What you have answered was carried out, as far as it says here.",
-    "nothing_to_carry_out": "Nothing was carried out: the questions stay as they are.",
+    "answered": "Your answer is carried out, as far as it says here.",
     "nothing_undone": "Nothing was changed: it is undone already, or has only asked and counted.",
     "gap_answered": "The answer is remembered, and the question is closed.",
     "gap_unfound": "The answer is remembered, but the question does not find it: say it in words of the question too.",

@@ -1,4 +1,4 @@
-"""Review: the janitor's questions as cards, both sides next to each other; each answer is committed immediately."""
+"""Review: the janitor's questions as cards, both sides next to each other; each answer is carried out at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from quaid.errors import BadInputError
 from quaid.index import documents
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Answer, Question, is_answerable
-from quaid.janitor.runner import RunOptions
-from quaid.janitor.vetoes import TASK, asks
+from quaid.janitor.vetoes import asks
 from quaid.model import Kind, Use, note_name
 from quaid.recall.provenance import list_cited
 from quaid.recall.visibility import may_see
@@ -55,8 +54,8 @@ ANSWERS = {answer: {"answer": answer, "label": label, "key": key} for answer, (l
 
 
 def show_review(memory: Memory, request: Request) -> Context:
-    """Return the open questions, the one in the address first and deferred ones last, and the answers that are not
-    applied yet.
+    """Return the open questions, the one in the address first and deferred ones last, and the answers that had to
+    wait.
     """
     later = _read_keys(request.query_params.get("later", ""))
     first = request.query_params.get("question", "")
@@ -92,7 +91,15 @@ def show_review(memory: Memory, request: Request) -> Context:
         "more": len(pending) - len(shown),
         "later": [key for key in later if key in decisions],
         "here": f"/review?{urlencode({'later': ','.join(later)})}" if later else "/review",
-        "answered": list(_list_answered(memory, found, decisions))[:MAX_ANSWERED],
+        "answered": [
+            {
+                "question": question,
+                "label": ANSWERS[question.answer]["label"],
+                "remark": _describe_stranger(question, decisions[question.key]) if question.answer == "yes" else "",
+            }
+            for question in found
+            if question.answer is not None
+        ][:MAX_ANSWERED],
     }
 
 
@@ -107,24 +114,20 @@ def count_open(memory: Memory) -> int:
 
 
 def answer_question(memory: Memory, form: Form, _: Request) -> str:
-    """Commit an answer and return the way to the next question."""
+    """Carry out an answer and return the way to the next question."""
     found = [each for each in list_questions(memory) if each.key == form.get("key")]
     if not found:
         raise BadInputError("This question is not asked any more. See what is: go back and reload the page.")
     if form.get("answer") not in found[0].answers:
         raise BadInputError(f"This question takes one of: {', '.join(found[0].answers)}.")
     written = memory.janitor.answer(found[0].rel_path, cast("Answer", form["answer"]), by_owner=True)[1]
+    done = memory.janitor.carry_out_answers()
     later = ",".join(_read_keys(form.get("later", "")))
     following = "".join(_read_keys(form.get("following", ""))[:1])
     there = f"/review?{urlencode({'later': later})}" if later else "/review"
     message = "left" if written.left else "answered"
-    return go_to(f"{there}#q-{following}" if following else there, message, written.commit)
-
-
-def carry_out_answers(memory: Memory, _: Form, __: Request) -> str:
-    """Have the janitor apply the answers, and return the way to that run."""
-    report = memory.janitor.run(RunOptions(tasks=("resolve",), only_answers=True))
-    return go_to(f"/nights/{report.run}", "carried_out" if report.commit else "nothing_to_carry_out")
+    commit = done.commit if done is not None and done.commit else written.commit
+    return go_to(f"{there}#q-{following}" if following else there, message, commit)
 
 
 def _read_keys(given: str) -> list[str]:
@@ -236,25 +239,3 @@ def _describe_stranger(question: Question, decision: Decision | None) -> str:
     if decision is not None or question.kind in {CONFLICT, DISPUTE}:
         return ""
     return "Another machine has asked this: an acceptance is carried out there, or when a night here proposes it again."
-
-
-def _list_answered(
-    memory: Memory, found: Sequence[Question], decisions: Mapping[str, Decision | None]
-) -> Iterator[Mapping[str, Any]]:
-    """Yield the questions whose answer is not applied yet, each with the commit that an undo reverts; None for a box
-    that was ticked in an editor.
-    """
-    answered = [(question, question.answer) for question in found if question.answer is not None]
-    paths = {question.rel_path for question, _ in answered}
-    commits = memory.git.log(paths=sorted(paths), limit=-1) if paths else []
-    latest = {path: commit for commit in reversed(commits) for path in commit.files}
-    committed = paths.difference(memory.git.uncommitted()) if paths else paths
-    for question, answer in answered:
-        commit = latest.get(question.rel_path) if question.rel_path in committed else None
-        is_review = commit is not None and "review" in commit.trailers.get(TASK, ())
-        yield {
-            "question": question,
-            "label": ANSWERS[answer]["label"],
-            "commit": commit if is_review else None,
-            "remark": _describe_stranger(question, decisions[question.key]) if answer == "yes" else "",
-        }
