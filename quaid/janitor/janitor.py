@@ -155,10 +155,10 @@ class Janitor:
         answered = [question for question in self.open_questions() if question.answer is not None]
         key = evidence_key("answers", *(hashlib.sha256(question.data).hexdigest() for question in answered))
         judgements = Judgements(self._state / LOCAL_FILE, now.date().isoformat())
-        if not answered or judgements.known([key]) or vault.problem or vault.git.state().operation:
-            return None
         report = RunReport(layout.new_id(now), now)
         try:
+            if not answered or judgements.known([key]) or vault.problem or vault.git.state().operation:
+                return None
             vault.sync(None)
             options = RunOptions(tasks=("resolve",), only_answers=True)
             run_tasks(vault, ProjectDocs(vault, self._documentation, judgements), options, report, None)

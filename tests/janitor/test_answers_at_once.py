@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from command_line import quaid
 from janitor_facts import head_of
 from janitor_nights import decide, remember
+from vaults import wait_for
 
 from quaid.capture.facts import supersede
 from quaid.janitor import runner
+from quaid.place import state_folder
+from quaid.sync.watcher import read_heartbeat
 
 OLD, NEW = "The deposit is 600 euros.", "The deposit is 620 euros."
 
@@ -58,6 +63,27 @@ def test_a_box_that_was_ticked_in_an_editor_acts_at_the_next_command(asked):
     head = vault.head()
     assert quaid("status")[0] == 0
     assert vault.head() == head
+
+
+def test_a_box_that_was_ticked_acts_at_the_next_sync_of_a_watcher(asked):
+    vault, old, question = asked
+    followers = []
+
+    def watch():
+        with vault.memory() as memory:
+            followers.append(memory.follow(lambda _: None))
+            followers[0].run()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        wait_for(lambda: getattr(read_heartbeat(state_folder(vault.root)), "last_sync", None), "the first sync")
+        question.write_text(question.read_text().replace("- [ ] Yes", "- [x] Yes"))
+        wait_for(lambda: not question.exists(), "the answer")
+    finally:
+        followers[0].stop()
+        thread.join(20)
+    assert "superseded_by" in head_of(vault, old)
 
 
 def test_what_cannot_be_carried_out_is_tried_once_and_not_at_every_command(asked, monkeypatch):

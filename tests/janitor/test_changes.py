@@ -224,6 +224,16 @@ def test_what_another_person_changes_of_their_own_plan_is_not_asked_about(vault,
     assert (decision.kind, decision.always_asks) == ("supersede", False)
 
 
+def test_an_earlier_statement_that_wins_is_asked_about(vault, scripted):
+    write_fact(vault, "old", "Mia works at Acme as a nurse.", "- [[Mia]] works_at [[Acme]]")
+    write_fact(vault, "new", "Mia works at Beta as a nurse.", "- [[Mia]] works_at [[Beta]]")
+    answer = settled("keep_a", verdict="contradiction")
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer))
+    with vault.memory() as memory:
+        (decision,) = night(memory, service, Known())
+    assert decision.always_asks
+
+
 # -- what was undone ---------------------------------------------------------------------------------------------------
 
 

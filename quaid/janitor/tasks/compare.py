@@ -134,7 +134,7 @@ def find_pair_keys(facts: Collection[Document], question: Question) -> list[str]
     """Return the key of the judgement of the two of `facts` that `question` is about; none if it is about others."""
     named = [fact for fact in facts if note_name(fact.path) in question.about]
     is_of_pair = question.kind in {"merge", "supersede", CORRECT} and len(named) == 2
-    return [Pair.of(*named, 1.0).key(question.task)] if is_of_pair else []
+    return [Pair.of(named[0], named[1], 1.0).key(question.task)] if is_of_pair else []
 
 
 class PairFinder:
@@ -609,27 +609,30 @@ def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | Non
     if judgement.keep == "merge":
         fact = fact._replace(text=judgement.text, text_hash=notes.text_hash(judgement.text))
     if not fact.is_protected:
-        fact = fact._replace(**_find_period(fact, a.fact, b.fact, judgement))
+        fact = _with_newer_days(fact, a.fact, b.fact, judgement)
     if any(each.is_protected for each in loser.members) or (fact.is_protected and fact != winner.members[0]):
         return None
     judgements = (*winner.judgements, *loser.judgements, judgement)
     return MergeGroup(fact, (*winner.members, *loser.members), judgements)
 
 
-def _find_period(fact: Document, a: Document, b: Document, judgement: Judgement) -> dict[str, str | None]:
-    """Return when a fact made of `a` and `b` holds: since and until the days that the newer statement gives. Those of
+def _with_newer_days(fact: Document, a: Document, b: Document, judgement: Judgement) -> Document:
+    """Return `fact`, which is made of `a` and `b`, with the days of the judgement or of the newer statement. Those of
     the older one count where both say the same, and the newer one gives none but its own.
     """
     older, newer = sorted((a, b), key=lambda each: (each.created or "", each.id))
-    period: dict[str, str | None] = {}
-    for key, end in (("valid_from", "from"), ("valid_until", "until")):
-        given = [(getattr(each, key), (each.created or "")[:10]) for each in (newer, older)]
-        known = next((day for day, stated in given if day and day[:10] != stated), getattr(fact, key))
-        period[key] = judgement.days.get(end) or (known if judgement.says == "same" else given[0][0])
-    since, until = period["valid_from"], period["valid_until"]
+    found: list[str | None] = []
+    for end, last, first in (
+        ("from", newer.valid_from, older.valid_from),
+        ("until", newer.valid_until, older.valid_until),
+    ):
+        own = {(newer.created or "")[:10]: last, (older.created or "")[:10]: first}
+        known = next((day for stated, day in own.items() if day and day[:10] != stated), last or first)
+        found.append(judgement.days.get(end) or (known if judgement.says == "same" else last))
+    since, until = found
     if since and until and until[:10] < since[:10]:
-        period["valid_from" if judgement.days.get("until") else "valid_until"] = None
-    return period
+        since, until = (None, until) if "until" in judgement.days else (since, None)
+    return fact._replace(valid_from=since, valid_until=until)
 
 
 def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:

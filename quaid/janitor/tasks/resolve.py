@@ -225,6 +225,8 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolu
     if loser.is_protected or judgement.keep not in {"a", "b", *_REVISED}:
         return None
     word, doubt = _find_doubt(context, winner, loser)
+    if judgement.says == "contradiction" and winner is pair.a:
+        doubt = doubt or "It was stated earlier than what it would replace."
     if judgement.keep in _REVISED:
         decision, becomes = _revise(context, pair, judgement), [(_revised(loser, judgement), [loser])]
     else:
