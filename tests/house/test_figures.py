@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 74_900,
+    "lines": 75_900,
     "record classes": 303,
     "record fields": 1_799,
     "lambdas without arguments": 1,
