@@ -171,5 +171,5 @@ def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[H
     news = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
     if level == "full":
         news += "".join(f"\n- {' '.join(hit.text.split())[:_MAX_NEWS]} ({hit.score:.2f})" for hit in hits)
-    deliver(root, settings, "retrieval", news, only=("file",))
-    return neutralise(news) if "terminal" in list_channels(settings) else ""
+    deliver(root, settings, "retrieval", news, only=("file", "host"))
+    return neutralise(news) if "terminal" in list_channels(settings, "retrieval") else ""

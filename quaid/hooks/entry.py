@@ -23,6 +23,7 @@ from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
 from quaid.local import hook_log, queue, sessions, state_files
+from quaid.local.notifications import take_host_news
 from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, DeclinedError, event_name, named_vaults, read_input
@@ -120,7 +121,8 @@ def _finish(
             hook_log.record_success(vault, name)
         if name in SHOWN_EVENTS and isinstance(session, str):
             failures = hook_log.take_news(vault, session, is_there=is_readable)
-            news = "\n".join(filter(None, (news, failures)))
+            waiting = take_host_news(vault) if is_readable and "--text" not in arguments else ""
+            news = "\n".join(filter(None, (waiting, news, failures)))
     # No program accepts a longer context.
     text = found.text if len(json.dumps(found.text, ensure_ascii=False)) <= MAX_ANSWER else ""
     shown = text

@@ -14,10 +14,11 @@ from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph, references
 from quaid.index.documents import list_living
+from quaid.index.scope import EVERYTHING
 from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, RunReport
 from quaid.janitor.guards import find_problems
-from quaid.janitor.news import render_docs_news, render_news
+from quaid.janitor.news import MAX_LISTED, render_digest, render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.runner import RunOptions, run_tasks
@@ -89,7 +90,7 @@ class Janitor:
         vault.sync(None)
         report.remarks += find_problems(vault.index())
         if not options.dry_run:
-            self._record(began, report, options)
+            self._record(began, report, options, last)
         return report
 
     def open_questions(self) -> list[Question]:
@@ -203,8 +204,8 @@ class Janitor:
         found = self._runs.get(run)
         return found if found and found.run == run else None
 
-    def _record(self, began: Run, report: RunReport, options: RunOptions) -> None:
-        """Record the run with a snapshot of the memory, and send the news of it."""
+    def _record(self, began: Run, report: RunReport, options: RunOptions, last: Run | None) -> None:
+        """Record the run with a snapshot of the memory; send the news of it and of what was learned since `last`."""
         # A run of some tasks says nothing about what the others have set aside.
         before = (one for run in self._runs.list(2)[1:] for one in run.decisions if options.tasks)
         left = [one for one in before if one.get("kind") == SET_ASIDE and one.get("task") not in options.tasks]
@@ -240,7 +241,15 @@ class Janitor:
         notifications = self._settings.notifications
         news = render_news(report, level_of(notifications, "janitor"), questions=waiting)
         docs_news = render_docs_news(report, level_of(notifications, "docs"))
-        report.remarks += [*self._deliver(news), *self._deliver(docs_news, "docs")]
+        since = last.started if last else ""
+        newest = documents.list_latest_facts(index, EVERYTHING, MAX_LISTED, began.started[:10])
+        learned = [(created, text) for created, text in newest if created >= since]
+        digest = render_digest(learned, level_of(notifications, "digest"))
+        report.remarks += [
+            *self._deliver(news),
+            *self._deliver(docs_news, "docs"),
+            *self._deliver(digest, "digest"),
+        ]
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)

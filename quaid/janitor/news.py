@@ -89,6 +89,17 @@ def render_docs_news(report: RunReport, level: Level) -> str:
     return _message(f"Documents: {', '.join(parts)}.{see}", titled, level)
 
 
+def render_digest(learned: Sequence[tuple[str, str]], level: Level) -> str:
+    """Return the daily digest: how many facts were learned since the last run, in full with their texts. `learned` are
+    (day, text), newest first.
+    """
+    if not learned:
+        return ""
+    return _message(
+        f"Quaid learned {_counted(len(learned), 'fact')}.", {"Learned": [text for _, text in learned]}, level
+    )
+
+
 def overdue_in(state: Path, history: History, now: datetime) -> str | None:
     """Return `overdue` for the vault with the state folder `state`."""
     return overdue(Runs(state / LOCAL_FILE), now, history)

@@ -1,4 +1,4 @@
-"""News of background work, sent to the owner: to the terminal, the desktop, a file or a webhook.
+"""News of background work, sent to the owner: to the terminal, the desktop, a file, a webhook or the agent's program.
 
 News that could not be delivered never fail a run: they leave a remark.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from quaid.http import UnreachableError, Wire
 from quaid.local import state_files
@@ -20,8 +21,13 @@ from quaid.settings import NotificationSettings
 from quaid.text.quoting import neutralise
 
 Level = Literal["off", "summary", "full"]
-Feature = Literal["janitor", "extraction", "retrieval", "docs"]
+Feature = Literal["janitor", "extraction", "retrieval", "docs", "digest", "search"]
+"""`digest` is what was learned since the last run, `search` a search of an agent in the documents of projects."""
 NEWS_FILE = "news.log"
+HOST_FILE = "news-for-host.txt"
+MAX_HOST_CHARS = 2_000
+"""Of the news that waited for the owner to go on in a program of an agent, the newest."""
+MAX_HOST_BYTES = 100_000
 WEBHOOK_TIMEOUT_S = 5.0
 DESKTOP_TIMEOUT_S = 10
 MAX_POPUP_CHARS = 240
@@ -29,23 +35,38 @@ MAX_FILE_BYTES = 1_000_000
 """The maximum size of the news file; a longer one is renamed, and a new one begun."""
 _FILE_ENDINGS = (".log", ".txt")
 """quaid.toml is part of the vault: a change of it must not make Quaid write into a shell's start-up file."""
-CHANNELS = ("terminal", "desktop", "file", "webhook")
+CHANNELS = ("terminal", "desktop", "file", "webhook", "host")
+_FEATURES: tuple[Feature, ...] = get_args(Feature)
+_LEVELS: tuple[Level, ...] = get_args(Level)
+_OFF: dict[Feature, Level] = dict.fromkeys(_FEATURES, "off")
 _PRESETS: dict[str, dict[Feature, Level]] = {
-    "quiet": {"janitor": "off", "extraction": "off", "retrieval": "off", "docs": "off"},
-    "normal": {"janitor": "summary", "extraction": "off", "retrieval": "summary", "docs": "summary"},
-    "verbose": {"janitor": "summary", "extraction": "summary", "retrieval": "summary", "docs": "summary"},
-    "debug": {"janitor": "full", "extraction": "full", "retrieval": "full", "docs": "full"},
+    "quiet": _OFF,
+    "normal": {**_OFF, "janitor": "summary", "retrieval": "summary", "docs": "summary"},
+    "verbose": dict.fromkeys(_FEATURES, "summary"),
+    "debug": dict.fromkeys(_FEATURES, "full"),
 }
 
 
 def level_of(settings: NotificationSettings, feature: Feature) -> Level:
     """Return how much is reported of `feature`."""
-    return _PRESETS[settings.level][feature]
+    own = [level for level in _LEVELS if level in _list_own(settings, feature)]
+    return own[-1] if own else _PRESETS[settings.level][feature]
 
 
-def list_channels(settings: NotificationSettings) -> list[str]:
-    """Return the names of the channels that are set, known or not."""
-    return list(dict.fromkeys(name.strip().lower() for name in settings.channels.split(",") if name.strip()))
+def list_channels(settings: NotificationSettings, feature: Feature) -> list[str]:
+    """Return the names of the channels that are set for `feature`, known or not."""
+    own = [value for value in _list_own(settings, feature) if value not in _LEVELS]
+    return own or _split(settings.channels)
+
+
+def _list_own(settings: NotificationSettings, feature: Feature) -> list[str]:
+    """Return the levels and channels that `notifications.features` has for `feature`."""
+    pairs = (entry.partition("=") for entry in _split(settings.features))
+    return [value.strip() for name, _, value in pairs if name.strip() == feature]
+
+
+def _split(setting: str) -> list[str]:
+    return list(dict.fromkeys(part.strip().lower() for part in setting.split(",") if part.strip()))
 
 
 def deliver(
@@ -59,14 +80,14 @@ def deliver(
     if not text.strip() or level_of(settings, feature) == "off":
         return []
     shown = neutralise(admit(text).text).strip()
-    remarks = []
-    for channel in list_channels(settings):
+    wanted = list_channels(settings, feature)
+    known = ", ".join(CHANNELS)
+    remarks = [
+        f"notifications.* names {name!r}, which is not one of {known}" for name in wanted if name not in CHANNELS
+    ]
+    for channel in [name for name in wanted if name in only]:
         try:
-            if channel not in CHANNELS:
-                remarks.append(f"notifications.channels names {channel!r}, which is not one of {', '.join(CHANNELS)}")
-            elif channel not in only:
-                continue
-            elif channel == "terminal" and sys.stderr.isatty():
+            if channel == "terminal" and sys.stderr.isatty():
                 print(shown, file=sys.stderr)
             elif channel == "desktop":
                 _to_desktop(shown)
@@ -74,9 +95,28 @@ def deliver(
                 _to_file(root, settings.file, shown)
             elif channel == "webhook":
                 _to_webhook(settings.webhook, shown)
+            elif channel == "host":
+                _to_host(root, shown)
         except (OSError, ValueError) as error:
             remarks.append(f"The news could not be delivered by {channel}: {error}")
     return remarks
+
+
+def take_host_news(root: Path) -> str:
+    """Return the news that wait for the program in which the owner goes on next, once; empty if there are none."""
+    path = state_folder(root) / HOST_FILE
+    taken = path.with_suffix(".taken")
+    with suppress(OSError):
+        path.replace(taken)  # two sessions that begin at once: one of them has it
+        return taken.read_text(encoding="utf-8", errors="replace").strip()[-MAX_HOST_CHARS:]
+    return ""
+
+
+def _to_host(root: Path, text: str) -> None:
+    """Leave news for the next event of a program that an agent runs in: there its owner is."""
+    path = state_folder(root) / HOST_FILE
+    state_files.rotate(path, MAX_HOST_BYTES)
+    state_files.append(path, text)
 
 
 def _to_desktop(text: str) -> None:

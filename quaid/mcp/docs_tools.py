@@ -21,6 +21,7 @@ from pydantic import Field
 from quaid.docs.catalogue import title_of
 from quaid.docs.freshness import describe
 from quaid.errors import BadInputError
+from quaid.local.notifications import deliver, level_of
 from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, day, fit, one_line, output, shape, shorten, tool_result
 from quaid.mcp.tools import ADDS, READS, SETTLES, Tool, Tools, reporter
 from quaid.mcp.workers import Workers
@@ -127,6 +128,10 @@ class DocsTools(Tools):
 
         def search(memory: Memory) -> CallToolResult:
             found, fresh = memory.documentation.search(query, project, limit)
+            lines = [f"An agent searched the documents for “{one_line(query)}”: {len(found.hits)} passages."]
+            if level_of(settings := memory.settings.notifications, "search") == "full":
+                lines += [f"- {hit.doc} ({hit.score:.2f})" for hit in found.hits]
+            deliver(memory.root, settings, "search", "\n".join(lines), only=("file", "host"))
             hits = fit(found.hits, MAX_PASSAGE)
             warning = f"In doubt: {one_line(found.doubt)}. These may not answer the question." if found.doubt else ""
             if not hits:

@@ -25,6 +25,7 @@ from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, ques
 from quaid.hooks import entry
 from quaid.hooks.entry import start_worker
 from quaid.hooks.queue_worker import run_worker
+from quaid.janitor.runner import RunOptions
 from quaid.local import hook_log, queue, recall_trail, sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_home
@@ -266,6 +267,16 @@ class TestPrompt:
         told = json.loads(call("user-prompt-submit", prompt="What milk does Maya take in her coffee?"))
         assert "Quaid recalled 1 memory.\n- Maya takes oat milk" in told["systemMessage"]
         assert "recalled" in (state(home) / "log" / "news.log").read_text()
+
+    def test_news_of_a_night_wait_for_the_program_in_which_the_owner_goes_on(self, call, home, monkeypatch):
+        monkeypatch.setenv("QUAID_NOTIFICATIONS_FEATURES", "digest=full, digest=host")
+        with home.memory() as memory:
+            memory.remember("Maya planted a quince")
+            memory.janitor.run(RunOptions(tasks=("decay",)))
+        first = json.loads(call("session-start", source="startup", session_id="s1"))
+        assert "Quaid learned" in first["systemMessage"]
+        assert "- Maya planted a quince" in first["systemMessage"]
+        assert "Quaid learned" not in call("user-prompt-submit", prompt="What milk does Maya take?", session_id="s1")
 
 
 class TestQueue:

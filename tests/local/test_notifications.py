@@ -14,21 +14,53 @@ from loopback import LoopbackServer
 from vaults import wait_for
 
 from quaid.local import notifications
-from quaid.local.notifications import deliver, level_of
+from quaid.local.notifications import deliver, level_of, list_channels, take_host_news
 from quaid.place import state_folder
 from quaid.settings import NotificationSettings
 
 
 class TestLevels:
     @pytest.mark.parametrize(("level", "levels"), [
-        ("quiet", ("off", "off", "off", "off")),
-        ("normal", ("summary", "off", "summary", "summary")),
-        ("verbose", ("summary",) * 4),
-        ("debug", ("full",) * 4),
+        ("quiet", ("off",) * 6),
+        ("normal", ("summary", "off", "summary", "summary", "off", "off")),
+        ("verbose", ("summary",) * 6),
+        ("debug", ("full",) * 6),
     ])  # fmt: skip
     def test_presets(self, level, levels):
         settings = NotificationSettings(level=level)
-        assert tuple(level_of(settings, one) for one in ("janitor", "extraction", "retrieval", "docs")) == levels
+        features = ("janitor", "extraction", "retrieval", "docs", "digest", "search")
+        assert tuple(level_of(settings, one) for one in features) == levels
+
+    def test_a_feature_has_a_level_and_channels_of_its_own(self):
+        settings = NotificationSettings(
+            level="quiet", channels="file", features="digest=full, Digest=host, docs=summary"
+        )
+        assert (level_of(settings, "digest"), list_channels(settings, "digest")) == ("full", ["host"])
+        assert (level_of(settings, "docs"), list_channels(settings, "docs")) == ("summary", ["file"])
+        assert (level_of(settings, "janitor"), list_channels(settings, "janitor")) == ("off", ["file"])
+
+    def test_a_channel_that_does_not_exist_is_named(self, tmp_path):
+        settings = NotificationSettings(features="digest=pigeon, digest=full")
+        assert "'pigeon'" in deliver(tmp_path, settings, "digest", "Quaid learned 1 fact.")[0]
+
+
+class TestHost:
+    def test_news_wait_for_the_program_in_which_the_owner_goes_on_and_are_shown_once(self, tmp_path):
+        settings = NotificationSettings(level="debug", channels="host")
+        deliver(tmp_path, settings, "digest", "Quaid learned 2 facts.")
+        deliver(tmp_path, settings, "janitor", "Quaid's janitor: approved 2 facts.")
+        assert take_host_news(tmp_path) == "Quaid learned 2 facts.\nQuaid's janitor: approved 2 facts."
+        assert take_host_news(tmp_path) == ""
+
+    def test_of_news_that_nobody_took_for_long_the_newest_are_shown(self, tmp_path):
+        settings = NotificationSettings(level="debug", channels="host")
+        for number in range(100):
+            deliver(
+                tmp_path, settings, "digest", f"Quaid learned {number} facts, and this is a long sentence about them."
+            )
+        news = take_host_news(tmp_path)
+        assert len(news) <= notifications.MAX_HOST_CHARS
+        assert "learned 99 facts" in news
 
 
 @pytest.fixture
