@@ -193,16 +193,18 @@ _STORIES = (
 )
 _TRIVIA = (
     "I had {drink} at {cafe} this morning.",
-    "It has been raining since {hour} o'clock.",
-    "I slept {hour} hours last night.",
-    "The tram was {hour} minutes late today.",
-    "I saw {bird} on the way to the bakery.",
+    "It has been raining on {spot} since {hour} o'clock.",
+    "I slept {hour} hours after {drink}.",
+    "The tram to {spot} was {hour} minutes late today.",
+    "I saw {bird} on the way to {spot}.",
+    "I forgot the umbrella at {cafe}.",
 )
 _TRIVIAL: Mapping[str, tuple[str, ...]] = {
-    "drink": ("a flat white", "a cocoa", "a mint tea", "an espresso", "a chai"),
-    "cafe": ("Café Nord", "Café Anker", "the kiosk", "the canteen"),
-    "hour": ("four", "five", "six", "seven", "eight", "nine"),
-    "bird": ("a heron", "two swans", "a magpie", "a kingfisher"),
+    "drink": ("a flat white", "a cocoa", "a mint tea", "an espresso", "a chai", "a lemonade", "a broth", "a cider"),
+    "cafe": ("Café Nord", "Café Anker", "the kiosk", "the canteen", "Café Pelle", "the bakery", "the tea house"),
+    "hour": ("four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    "bird": ("a heron", "two swans", "a magpie", "a kingfisher", "some cranes", "an owl", "a stork", "a wren"),
+    "spot": _WORDS["spot"],
 }
 _IDLE = ("Good morning!", "Thanks, that helps.", "What is on my list for today?", "Great, thank you!")
 _REPLIES = ("Noted.", "Of course.", "Thank you for telling me.", "Good to know.")
