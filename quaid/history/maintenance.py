@@ -31,8 +31,9 @@ from quaid.history.repository import Repository
 LIMIT_S = 600.0
 LEFTOVER_S = 12 * 3600.0
 """A lock or a draft as old as this belongs to no living process: git itself takes the lock of its gc for abandoned."""
-_TASKS = ("commit-graph", "loose-objects")
-_REPACK = "incremental-repack"
+_TASKS = ("--task=commit-graph", "--task=loose-objects")
+MAX_PACKS = 5
+"""More packs are joined: git looks for an object in one after the other."""
 _LOCKS = (
     *("objects/maintenance.lock", "objects/pack/multi-pack-index.lock"),
     *("objects/info/commit-graph.lock", "objects/info/commit-graphs/commit-graph-chain.lock"),
@@ -53,18 +54,38 @@ def maintain(repository: Repository, limit_s: float = LIMIT_S) -> list[str]:
     gone = list_leftovers(repository, LEFTOVER_S)
     for path in gone:
         path.unlink(missing_ok=True)
-    # A pack that is joined with one of a partial clone's remote would no longer say what that remote promises.
-    tasks = _TASKS if is_partial(repository) else (*_TASKS, _REPACK)
-    args = ("maintenance", "run", "--auto", "--quiet", *(f"--task={task}" for task in tasks))
-    command = ["-C", str(repository.top), *QUIET, *args]
     messages = [f"Removed what killed processes left in {repository.common_dir}: {len(gone):,} files."] if gone else []
     try:
-        code, _, stderr = execute_in_time(command, quiet_environment(repository.top), limit_s)
+        _run(repository, limit_s, "maintenance", "run", "--auto", "--quiet", *_TASKS)
+        _join_packs(repository, limit_s)
     except TimeoutError:
-        return [*messages, f"git's maintenance was ended after {limit_s:,.0f} s; another night goes on with it."]
+        messages.append(f"git's maintenance was ended after {limit_s:,.0f} s; another night goes on with it.")
+    return messages
+
+
+def _join_packs(repository: Repository, limit_s: float) -> None:
+    """Join the packs, all but a much larger one, where there are many. An old pack goes once a new one has all of it.
+
+    The packs of a partial clone stay: a joined one would no longer say what its remote promises.
+    """
+    objects = repository.common_dir / "objects"
+    sizes = sorted(
+        path.stat().st_size for path in objects.glob("pack/*.pack") if not path.with_suffix(".keep").exists()
+    )
+    if len(sizes) <= MAX_PACKS or is_partial(repository) or (objects / "maintenance.lock").exists():
+        return
+    small = sum(sizes[:-1])
+    # git takes packs below the size until they reach it; one whose objects are elsewhere too counts for less.
+    size = 0 if sizes[-1] <= small else small * 9 // 10
+    for step in (("write",), ("repack", f"--batch-size={size}"), ("expire",)):
+        _run(repository, limit_s, "multi-pack-index", *step)
+
+
+def _run(repository: Repository, limit_s: float, *args: str) -> None:
+    command = ["-C", str(repository.top), *QUIET, *args]
+    code, _, stderr = execute_in_time(command, quiet_environment(repository.top), limit_s)
     if code:
         raise explain("maintain the repository", stderr, repository.top)
-    return messages
 
 
 def why_not(repository: Repository) -> str:
