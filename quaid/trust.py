@@ -16,7 +16,7 @@ from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultErro
 from quaid.place import CONFIG_FILE, find_vault, make_private_folder, state_folder, state_home, write_private
 from quaid.user_config import changing_user_config, read_user_config
 
-_ABOUT_FILE = "vault.json"
+ABOUT_FILE = "vault.json"
 """In a vault's state folder: whose state it is."""
 
 
@@ -66,7 +66,7 @@ def trusted_vaults() -> tuple[str, ...]:
 
 
 def trust(root: Path) -> bool:
-    """Add the vault at `root` to the list; whether it was not there before. A vault that was moved keeps its state.
+    """Add the vault at `root` to the list; whether it was not there before.
 
     Raises:
         VaultNotFoundError, ForeignVaultError: there is no vault, or it is another user's.
@@ -75,18 +75,7 @@ def trust(root: Path) -> bool:
     real = os.path.realpath(root)
     is_new = real not in trusted_vaults()
     if is_new:
-        folder, found = state_folder(root), root.stat()
-        # The state of a vault that has been moved here: its queue and its counters are nowhere else.
-        for about in [] if folder.exists() else folder.parent.glob(f"*/{_ABOUT_FILE}"):
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                stored = json.loads(about.read_text(encoding="utf-8"))
-                is_same = (stored["device"], stored["inode"]) == (found.st_dev, found.st_ino)
-                if is_same and not Path(stored["path"]).exists():
-                    about.parent.rename(folder)
-                    write_about(root)
-                    break
         _change_list({real}, real)
-    make_state_folder(root)
     return is_new
 
 
@@ -109,12 +98,12 @@ def make_state_folder(root: Path) -> Path:
     folder = state_folder(root)
     try:
         make_private_folder(folder)
-        if not (folder / _ABOUT_FILE).exists():
+        if not (folder / ABOUT_FILE).exists():
             write_about(root)
     except OSError as error:
         from quaid.sqlite import explain  # not above: a hook that finds all well needs no database
 
-        raise explain(error, folder / _ABOUT_FILE) from error
+        raise explain(error, folder / ABOUT_FILE) from error
     secure_state(root)
     return folder
 
@@ -142,21 +131,22 @@ def secure_state(root: Path) -> None:
                 path.chmod(0o700)
 
 
-def begin_state(root: Path) -> None:
-    """Make the state folder of a new vault. That of a vault that was at `root` before gets another name.
-
-    Raises as `make_state_folder`.
-    """
+def put_state_aside(root: Path) -> None:
+    """Give the state folder of a vault that was at `root` before another name."""
     folder = state_folder(root)
     with suppress(OSError):
         folder.rename(folder.with_name(f"{folder.name}.{int(folder.stat().st_mtime)}.old"))
-    make_state_folder(root)
 
 
 def read_about(root: Path) -> dict[str, Any]:
     """Return what is recorded of the vault at `root`: its place, and what vault_guard.py adds."""
+    return read_about_file(state_folder(root) / ABOUT_FILE)
+
+
+def read_about_file(path: Path) -> dict[str, Any]:
+    """Return what the file of a state folder records; empty where it cannot be read."""
     with suppress(OSError, ValueError):
-        found = json.loads((state_folder(root) / _ABOUT_FILE).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
     return {}
 
@@ -166,7 +156,7 @@ def write_about(root: Path, **accepted: object) -> None:
     root.mkdir(parents=True, exist_ok=True)
     found = root.stat()
     place = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
-    write_private(state_folder(root) / _ABOUT_FILE, f"{json.dumps({**place, **accepted}, ensure_ascii=False)}\n")
+    write_private(state_folder(root) / ABOUT_FILE, f"{json.dumps({**place, **accepted}, ensure_ascii=False)}\n")
 
 
 def _check_own(root: Path) -> None:

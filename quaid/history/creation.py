@@ -36,7 +36,8 @@ class Created(NamedTuple):
 def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], plan: VaultPlan) -> Created:
     """Make the folder `root` a vault with the files of `plan`, in one commit. It is trusted then."""
     with _shut_to_others():
-        trust.begin_state(root)
+        trust.put_state_aside(root)
+        trust.make_state_folder(root)
         made_repository = create_repository(root)
         merge_driver.set_up(root)
         change = transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid"))

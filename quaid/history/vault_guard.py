@@ -22,7 +22,7 @@ from quaid import trust
 from quaid.errors import QuaidError
 from quaid.history import steering
 from quaid.history.repository import Repository, find_repository, read_text
-from quaid.place import CONFIG_FILE, folder_identity, write_private
+from quaid.place import CONFIG_FILE, folder_identity, state_folder, write_private
 
 _ID_FILE = "quaid.id"
 _NOBODY = 65534
@@ -60,14 +60,14 @@ def check(root: Path) -> None:
     trust.check_listed(root)
     repository = find_repository(root)
     _check_private(root, repository)
-    record = trust.read_about(root)
+    record = trust.read_about(root) or _find_state(root, repository)
     known = record.get("steering", {})
     if changes := steering.find_changes(steering.list_steering(repository), known):
         raise steering.SteeringChangedError(root, changes)
     if repository is not None:
         steering.keep_watch(root, repository, known)
     is_in_place = folder_identity(root) == (record.get("device"), record.get("inode"))
-    if is_in_place and (repository is None or _has_id(repository, record)):
+    if is_in_place and (repository is None or (bool(record.get("id")) and _read_id(repository) == record["id"])):
         return
     if not _is_same(root, repository, record):
         raise AnotherVaultError(root)
@@ -89,9 +89,38 @@ def accept(root: Path) -> dict[str, str]:
     if repository is not None:
         steering.keep_watch(root, repository, steering.digest(listed))
     if record.get("roots") and not _is_same(root, repository, record):
-        trust.begin_state(root)
+        trust.put_state_aside(root)
+    _find_state(root, repository)
     _remember(root, repository, steering.digest(listed))
     return listed
+
+
+def _find_state(root: Path, repository: Repository | None) -> dict[str, Any]:
+    """Give a vault that was moved here, to another disk too, the state that it had: its queue, judgements and vectors
+    are nowhere else. Return its record. A copy whose original is there gets an id of its own, and no state.
+    """
+    folder, own, here = state_folder(root), _read_id(repository), folder_identity(root)
+    moved: dict[Path, dict[str, Any]] = {}
+    for about in [] if folder.exists() else folder.parent.glob(f"*/{trust.ABOUT_FILE}"):
+        record = trust.read_about_file(about)
+        is_here, place = (record.get("device"), record.get("inode")) == here, Path(record.get("path") or about)
+        if own != record.get("id") if own and record.get("id") else not is_here:
+            continue
+        is_there = place.exists() and os.path.realpath(place) != os.path.realpath(root)
+        if is_there and _read_id(find_repository(place)) == own:
+            if own and repository is not None and repository.git_dir == repository.common_dir:
+                (repository.common_dir / _ID_FILE).unlink(missing_ok=True)
+            return {}
+        moved = {about.parent: record} if is_here else {**moved, about.parent: record}
+        if is_here:
+            break
+    if len(moved) == 1:  # of two copies that were moved, nothing tells whose state is whose
+        ((state, record),) = moved.items()
+        with suppress(OSError):
+            state.rename(folder)
+            trust.write_about(root, **{key: record[key] for key in ("id", "roots", "steering") if key in record})
+            return record
+    return {}
 
 
 def _remember(root: Path, repository: Repository | None, digests: Mapping[str, str]) -> None:
@@ -105,13 +134,11 @@ def _remember(root: Path, repository: Repository | None, digests: Mapping[str, s
 
 def _is_same(root: Path, repository: Repository | None, record: Mapping[str, Any]) -> bool:
     """Return whether the vault at `root` is the recorded one."""
+    if record.get("id") and (own := _read_id(repository)):
+        return bool(own == record["id"])
     if roots := record.get("roots"):
-        return _has_id(repository, record) or not _list_roots(repository).isdisjoint(roots)
+        return not _list_roots(repository).isdisjoint(roots)
     return "inode" not in record or folder_identity(root) == (record.get("device"), record["inode"])
-
-
-def _has_id(repository: Repository | None, record: Mapping[str, Any]) -> bool:
-    return bool(record.get("id")) and _read_id(repository) == record["id"]
 
 
 def _list_roots(repository: Repository | None) -> set[str]:

@@ -160,14 +160,46 @@ class TestWhichVaultIsRead:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "config/config.toml").stat().st_mode) == 0o600
 
-    def test_a_vault_that_was_moved_is_trusted_again_and_keeps_its_state(self, home):
+    @pytest.mark.parametrize("is_other_disk", [False, True])
+    @pytest.mark.parametrize("was_taken", [False, True])
+    def test_a_vault_that_was_moved_is_trusted_again_and_keeps_its_state(self, home, is_other_disk, was_taken):
         with Memory.open(home / "quaid") as memory:
             memory.note("call Maya back")
-        (home / "quaid").rename(home / "memory")
-        refused(lambda: Memory.open(home / "memory"), UntrustedVaultError)
-        trust.trust(home / "memory")
+        if was_taken:  # another vault was at the new place before
+            Memory.create(home / "memory")[0].close()
+            shutil.rmtree(home / "memory")
+        if is_other_disk:  # `mv` copies, and removes what it has copied
+            shutil.copytree(home / "quaid", home / "memory", symlinks=True)
+            shutil.rmtree(home / "quaid")
+        else:
+            (home / "quaid").rename(home / "memory")
+        if not was_taken:
+            refused(lambda: Memory.open(home / "memory"), UntrustedVaultError)
+        assert run("trust", str(home / "memory"))[0] == 0
         with Memory.open(home / "memory") as memory:
             assert memory.note("and Tom") == 2
+        Memory.create(home / "quaid")[0].close()  # the old place is free for another one
+        with Memory.open(home / "quaid") as memory:
+            assert memory.note("another life") == 1
+
+    def test_two_copies_share_no_state_and_a_clone_is_no_move(self, home):
+        with Memory.open(home / "quaid") as memory:
+            memory.note("call Maya back")
+        shutil.copytree(home / "quaid", home / "copy", symlinks=True)
+        subprocess.run(["git", "clone", "-q", home / "quaid", home / "clone"], check=True)
+        for name in ("copy", "clone"):
+            assert run("trust", str(home / name))[0] == 0
+            with Memory.open(home / name) as memory:
+                assert memory.note(f"of the {name}") == 1
+        for name in ("quaid", "copy"):  # each keeps its own when it is moved to another disk
+            shutil.copytree(home / name, home / f"{name} moved", symlinks=True)
+        for name in ("quaid", "copy", "clone"):
+            shutil.rmtree(home / name)
+        subprocess.run(["git", "clone", "-q", home / "quaid moved", home / "later"], check=True)
+        for name, count in (("later", 1), ("copy moved", 2), ("quaid moved", 2)):
+            assert run("trust", str(home / name))[0] == 0
+            with Memory.open(home / name) as memory:
+                assert memory.note("later") == count
 
     def test_a_new_vault_at_an_old_place_begins_with_no_state(self, home):
         (state_folder(home / "quaid") / "pending.json").write_text("{}")
