@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.capture.note_finder import list_waiting
 from quaid.capture.writer import Writer
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.repository import find_repository
@@ -21,7 +22,7 @@ from quaid.janitor.guards import find_problems
 from quaid.janitor.news import MAX_LISTED, render_digest, render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
-from quaid.janitor.runner import RunOptions, run_tasks
+from quaid.janitor.runner import RunOptions, run_tasks, select_tasks
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.vetoes import REVIEW, TASK
 from quaid.local import recall_log
@@ -75,6 +76,12 @@ class Janitor:
         project_docs = ProjectDocs(vault, self._documentation, judgements)
         try:
             vault.sync(SyncOptions(accept_removals=options.accept_removals))
+            is_reading = not (options.dry_run or options.only_answers) and self._settings.capture.facts
+            is_reading = is_reading and "extract" in {task.name for task in select_tasks(options)}
+            if is_reading and vault.models.describe().provider and (waiting := list_waiting(self._root, vault.index())):
+                from quaid.janitor.waiting import learn_waiting  # most runs need no reader of conversations
+
+                learn_waiting(vault, waiting, judgements, report)
             run_tasks(vault, project_docs, options, report, notes_before)
             if not options.tasks or "docs_staleness" in options.tasks:
                 report.stale = project_docs.stale_ids()

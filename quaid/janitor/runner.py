@@ -281,7 +281,7 @@ class _Run:
                 self._worktree.sync()
         vault.show_progress("Tidying", len(tasks), len(tasks))
         if models is not None:
-            report.usage = models.spent
+            report.usage += models.spent
 
     def _run_task(self, task: Task, models: Models | None) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""

@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "lines": 75_900,
     "record classes": 303,
-    "record fields": 1_800,
+    "record fields": 1_799,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
-    "private functions used once per 1,000 lines": 6.0,
+    "private functions used once per 1,000 lines": 5.9,
     "own imports inside functions per 1,000 lines": 1.7,
     "dialect words per 1,000 lines": 2.4,
 }

@@ -34,6 +34,7 @@ class Task:
 
 
 TASKS: tuple[Task, ...] = (
+    Task("extract"),  # learns from conversations that waited for a model
     Task("embeddings"),  # gives every note its vector
     Task("review", "memory", "review", needs_model=True),  # approves, rewrites or rejects new facts
     Task("temporal", "memory", "temporal"),  # gives dates to times that are relative to their moment
