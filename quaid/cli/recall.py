@@ -11,12 +11,13 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, render_json
 from quaid.cli.options import check_one_of, flag, option, parse_option_day, parse_period
 from quaid.cli.terminal import INDENT, count, has_terminal, moment, paragraphs, short, styled, wrapped
 from quaid.errors import UsageError
 from quaid.memory import Memory
 from quaid.model import PRIVACIES, STATUSES, Recall
+from quaid.recall.cutoff import fit_shapes, tokens
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
@@ -206,15 +207,23 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
             check_decidable(found)
             rank = find_expected(found.hits, query.expect, list_targets(memory.index(), query.expect))
     _notify(invocation, query, found)
+    about = {
+        "query": query.text,
+        "degraded": found.degraded,
+        "doubt": found.doubt,
+        "as_of": found.trace.get("as_of"),
+        "took_ms": round(found.took_ms, 2),
+        "context": [{"path": path, "text": text} for path, text in found.context],
+    }
+    hits = [json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits]
+    if query.budget is not None:
+        without = {"channels", "evidence", "ordinal"}
+        hits = [{name: hit[name] for name in hit if name not in without and hit[name]} for hit in hits]
+        hits = fit_shapes(hits, query.budget - tokens(render_json(about)))
     invocation.respond(
         render_answer(found, explain=query.explain),
-        query=query.text,
-        degraded=found.degraded,
-        doubt=found.doubt,
-        as_of=found.trace.get("as_of"),
-        took_ms=round(found.took_ms, 2),
-        context=[{"path": path, "text": text} for path, text in found.context],
-        hits=[json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits],
+        **about,
+        hits=hits,
         **({"expected": {"ref": query.expect, "rank": rank}} if query.expect else {}),
         **({"trace": found.trace} if query.explain else {}),
     )

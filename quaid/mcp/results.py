@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
@@ -15,10 +16,11 @@ from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
+from quaid.agents.prompt_evidence import AskedWords
 from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
-from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, fit_shapes, tokens
 from quaid.text.quoting import PREFACE, neutralise, wrap_memory
 
 if TYPE_CHECKING:
@@ -33,12 +35,12 @@ MAX_ANSWER = 20_000
 MAX_NOTE = 20_000
 MAX_TEXT = 1_000
 """Characters of one memory; the note has the rest."""
+MIN_ROOM = 20
+"""Tokens of memories in the smallest budget."""
 MAX_NEIGHBOUR = 300
 """Characters of each line of context around a memory."""
 CONTEXT_TOKENS = 1_500
 """Tokens of an answer up to which it also has context around the memories."""
-MIN_AVERAGE_SCORE = 0.6
-"""Memories that score less than this on average are not a good answer."""
 SUPERSEDED = "[superseded]"
 _MULTILINE = frozenset({"text", "notice", "beside", "question", "next_step"})
 """Fields whose texts are disarmed where they are made, and may have several lines."""
@@ -174,16 +176,24 @@ def recall_block(found: Recall, *, with_ids: bool = False) -> tuple[str, Sequenc
     return wrap_memory(shown.text), shown.hits
 
 
-def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = False) -> CallToolResult:
-    """Return the result of a recall. `more` are sentences about what was missing, in addition to those in `found`."""
-    block, shown = recall_block(found, with_ids=with_ids)
-    hits = fit(shown, MAX_TEXT)
+def recall_result(
+    found: Recall, more: Sequence[str] = (), *, with_ids: bool = False, budget: int | None = None
+) -> CallToolResult:
+    """Return the result of a recall, the text and the memories each in `budget` tokens. `more` are sentences about what
+    was missing, in addition to those in `found`.
+    """
     past = found.trace.get("as_of")
     reasons = map(str, cast("Sequence[object]", found.trace.get("degraded", ())))
     sentences = _DEGRADED | {each.partition(":")[0]: each for each in reasons}
     degraded = [one_line(as_tools(sentences.get(name, name))) for name in found.degraded] + [*more]
     warning = warning_of(found)
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
+    if budget is not None and found.text is not None:
+        room = max(MIN_ROOM, budget - tokens("\n".join([*remarks, wrap_memory(" ")])))
+        packed = pack(found.hits, room, question=found.query, more=found.more, with_ids=with_ids)
+        found = replace(found, text=packed.text)
+    block, shown = recall_block(found, with_ids=with_ids)
+    hits = fit(shown, MAX_TEXT)
     memories = [
         shape(
             MEMORY,
@@ -203,16 +213,12 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
         )
         for hit in hits
     ]
-    return tool_result(
-        RECALL,
-        shown="\n".join([*remarks, block]).strip(),
-        notice=PREFACE,
-        warning=warning,
-        degraded=degraded,
-        as_of=_describe_past(past) if isinstance(past, dict) else "",
-        memories=memories,
-        left_out=len(found.hits) - len(hits),
-    )
+    about: dict[str, Any] = {"notice": PREFACE, "warning": warning, "degraded": degraded, "left_out": len(found.hits)}
+    about["as_of"] = _describe_past(past) if isinstance(past, dict) else ""
+    if budget is not None:
+        memories = fit_shapes(memories, budget - tokens(to_json(shape(RECALL, memories=[], **about)).decode()))
+    about["left_out"] -= len(memories)
+    return tool_result(RECALL, shown="\n".join([*remarks, block]).strip(), memories=memories, **about)
 
 
 def _describe_past(past: Mapping[str, Any]) -> str:
@@ -230,10 +236,10 @@ def warning_of(found: Recall) -> str:
         return (
             "Nothing relevant was found. Ask again with names, other words or no dates; else say that you do not know."
         )
-    average = sum(hit.score for hit in found.hits) / len(found.hits)
-    if found.doubt is None and average >= MIN_AVERAGE_SCORE:
+    asked = AskedWords(found.query, found.scale)
+    if found.doubt is None and any(asked.weigh(hit).is_enough for hit in found.hits):
         return ""
-    why = found.doubt or f"the memories score {average:.2f} on average"
+    why = found.doubt or "none of the memories has much of the words or of the meaning of the question"
     return (
         f"In doubt: {why}. These may not answer the question; ask again with names and topics before relying on them."
     )

@@ -252,7 +252,7 @@ class MemoryTools(Tools):
         """
         options = _read_filters(kinds, project, date_from, date_to)
         options |= {"at": parse_date(at, end=True), "superseded": superseded, "recent": recent or not query.strip()}
-        options |= {"limit": limit, "as_of": as_of, "budget": budget, "with_ids": ids}
+        options |= {"limit": limit, "as_of": as_of, "budget": budget, "with_ids": ids, "comparable": True}
         options |= {"with_neighbours": True, "door": "mcp"}
         report = reporter(context)
         missing = [] if await self._workers.wait_for_extractions(report) else [_STILL_LEARNING]
@@ -261,7 +261,7 @@ class MemoryTools(Tools):
             for name in dict.fromkeys(hit.vault for hit in found.hits):
                 hits = [hit for hit in found.hits if hit.vault == name]
                 await federation.worker_of(name).run(partial(_notify, hits=hits))
-            return results.recall_result(found, missing, with_ids=ids)
+            return results.recall_result(found, missing, with_ids=ids, budget=budget)
 
         def recall(memory: Memory) -> Recall:
             found = memory.recall(query, **options)
@@ -270,7 +270,7 @@ class MemoryTools(Tools):
 
         # The index of the past is built on request, which takes a while.
         found = await (self._workers.slow.run(recall, report) if as_of else self._workers.reading.run(recall))
-        return results.recall_result(found, missing, with_ids=ids)
+        return results.recall_result(found, missing, with_ids=ids, budget=budget)
 
     async def memory_search(
         self,

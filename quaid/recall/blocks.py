@@ -7,8 +7,8 @@
     * Maya: Kit won a prize for her lantern
 
 A line is a turn and its speaker, under its day. `*` marks a match, `-` its context, and `…` an omission between two
-lines. A fact follows the turn that it cites, and nothing is repeated. The budget goes to the lines that are most likely
-to hold the answer for their length.
+lines. A fact follows the turn that it cites; a turn that says the same is the match in its place. The budget goes to
+the lines that are most likely to hold the answer for their length.
 
 All text is escaped: no memory can begin a line itself.
 """
@@ -303,6 +303,8 @@ class _Page:
             heading = f"{on_one_line(title)[:_MAX_HEADING]}{about}" if title else ""
             yield f"## {heading}{f' ({day})' if heading and day else day}"
         turns = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
+        facts = [each for each in ordered if each.is_fact and not self._render_fact(each, turns, day)]
+        repeated = {ordinal: fact.hit for fact in facts for ordinal in fact.cited}
         last: int | None = None
         section = ""
         for (_, is_fact), group in groupby(
@@ -316,14 +318,16 @@ class _Page:
                 yield from (line for each in pieces if (line := self._render_fact(each, turns, day)))
                 continue
             _, _, heading = pieces[0].heading.partition(" > ")
-            yield self._render_pieces(pieces, heading if heading != section else "", day)
+            hit = next((hit for each in pieces if (hit := each.hit or repeated.get(each.ordinal))), None)
+            yield self._render_pieces(pieces, hit, heading if heading != section else "", day)
             section = heading
 
-    def _render_pieces(self, pieces: Sequence[_Entry], heading: str, day: str) -> str:
-        """Return the line of a turn, or the paragraphs of a section, from the pieces of it that are shown."""
+    def _render_pieces(self, pieces: Sequence[_Entry], hit: Hit | None, heading: str, day: str) -> str:
+        """Return the line of a turn, or the paragraphs of a section, from the pieces of it that are shown. `hit` is the
+        match in it, or the fact that it repeats.
+        """
         first = pieces[0]
         stated_at = first.created if first.turn is not None else None
-        hit = next((piece.hit for piece in pieces if piece.hit), None)
         gaps = [after.ordinal > before.ordinal + 1 for before, after in pairwise(pieces)]
         text = show(pieces[0].text, stated_at)
         for piece, is_apart in zip(pieces[1:], gaps, strict=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterable
+from typing import Any
 
 MIN_HITS, MAX_HITS = 10, 50
 MAX_IN_BUDGET = 100
@@ -43,3 +46,30 @@ def trim(text: str, most: int) -> str:
     while tokens(f"{trimmed} …") > most:
         trimmed = trimmed[: len(trimmed) * 3 // 4]
     return f"{trimmed[: trimmed.rfind(' ')] if ' ' in trimmed else trimmed} …"
+
+
+def fit_shapes(shapes: Iterable[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
+    """Return the first of the JSON objects `shapes` that are at most `budget` tokens together, with their neighbours as
+    far as these fit too. The first is always among them, if need be with the beginning of its text.
+    """
+    fitted: list[dict[str, Any]] = []
+    beside = []
+    for shape in shapes:
+        bare = {name: value for name, value in shape.items() if name != "beside"}
+        over = _size(bare) - budget
+        if over > 0 and fitted:
+            break
+        if over > 0:
+            bare["text"] = trim(bare["text"], max(_MIN_TRIMMED, tokens(bare["text"]) - over))
+        fitted.append(bare)
+        beside.append(shape.get("beside") or [])
+        budget -= _size(bare)
+    for bare, neighbours in zip(fitted, beside, strict=True):
+        if neighbours and (used := _size({"beside": neighbours})) <= budget:
+            bare["beside"] = neighbours
+            budget -= used
+    return fitted
+
+
+def _size(shape: object) -> int:
+    return tokens(f"{json.dumps(shape, ensure_ascii=False)}, ")

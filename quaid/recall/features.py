@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from quaid.index.documents import Document
     from quaid.recall.search import Features, Search
 
-OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
-"""The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
+OF_OWNER, OF_OWNERS_OWN = 1.0, 0.3
+"""The gain of a fact about the owner, where the question says `I` and where it says no more than `my`. Less where most
+facts are about the owner, and the less the better the fact is: no two facts that differ become equal.
+"""
 BARE_NAME = 0.3
 """The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 AMONG_PEOPLE = frozenset({"session_words", "length", "asks", "answers"})
@@ -72,8 +74,9 @@ def score_candidates(search: Search) -> None:
             for name, value in row.items():
                 row[name] = value * (talk.among_people if name in AMONG_PEOPLE else 1.0) / applying
         score = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
-        if query.owner_keys and tells_of_owner(candidate, query):
-            score = max(score, min(1.0, score * (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN)))
+        if chunk_id in scorer.about_owner:
+            gain = (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN) * scorer.unlike_others
+            score *= 1.0 + gain * max(0.0, 1.0 - score)
         is_bare = candidate.text.casefold() == candidate.title.casefold()
         search.relevance[chunk_id] = score * BARE_NAME if is_bare else score
 
@@ -100,6 +103,11 @@ class _Scorer:
             named = set()
         self._named = frozenset(named)
         self._is_for_summary = asks_for_summary(query.text)
+        self.about_owner = {key for key, each in candidates.items() if tells_of_owner(each, query)}
+        facts = sum(each.kind == Kind.FACT for each in candidates.values())
+        self.unlike_others = 1.0 - len(self.about_owner) / facts if facts else 1.0
+        """The share of facts that are not about the owner: in a vault of one owner, being about the owner and when it
+        was tell little."""
         self._speaker_weight = 1.0
         if not self._named.isdisjoint(query.owner_keys):  # a summary draws on both speakers
             # The assistant's turns may answer as well if the question says `you`.
@@ -130,7 +138,7 @@ class _Scorer:
         search, query, text = self._search, self._search.query, candidate.text
         features = {"own": search.own(candidate.chunk_id)}
         if query.intent is Intent.WHEN and (candidate.valid_from or _TELLS_WHEN.search(text)):
-            features["tells_when"] = 1.0
+            features["tells_when"] = self.unlike_others
         if nearness := search.graph.get(candidate.doc_id):
             features["graph"] = nearness
         first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
@@ -160,7 +168,7 @@ class _Scorer:
         """Return whether a candidate is by or about the person whom the question names, the owner where it says
         `my`.
         """
-        if tells_of_owner(candidate, self._search.query):
+        if candidate.chunk_id in self.about_owner:
             return True
         if speaker := candidate.turn_speaker or candidate.speaker:
             return name_key(speaker) in self._named

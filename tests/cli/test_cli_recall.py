@@ -17,6 +17,7 @@ from quaid import Memory
 from quaid.cli.explanation import FILLS, REST, render_explanation
 from quaid.cli.recall import render_answer
 from quaid.model import ChannelRank, Hit, Recall
+from quaid.recall.cutoff import tokens
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +125,14 @@ def test_a_budget_is_kept(herons):
     hits = json.loads(out)["hits"]
     assert 0 < sum(len(hit["text"]) for hit in hits) <= 80
     assert len(hits) < len(EVERYTHING)
+
+
+@pytest.mark.parametrize("budget", [250, 500])
+def test_a_budget_counts_all_that_json_has(herons, budget):
+    _, out, _ = quaid(herons, "recall", "Where was the heron?", "--budget", str(budget), "--json")
+    assert tokens(out) <= budget
+    assert all(hit["text"] and hit["id"] and hit["score"] for hit in json.loads(out)["hits"])
+    assert json.loads(out)["hits"]
 
 
 def test_context_comes_first(herons):

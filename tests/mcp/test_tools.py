@@ -189,17 +189,29 @@ class TestTools:
 
 
 class TestWarnings:
-    @pytest.mark.parametrize(("scores", "doubt", "said"), [
-        ((0.9, 0.8), None, ""),
-        ((0.9, 0.2, 0.1), None, "0.40 on average"),
-        ((0.9,), "the best score is low", "the best score is low"),
+    @pytest.mark.parametrize(("texts", "doubt", "said"), [
+        (("Maya's oat milk", "the heron"), None, ""),
+        (("Maya rows", "the heron"), None, "none of the memories"),
+        (("Maya's oat milk",), "the best score is low", "the best score is low"),
         ((), "nothing was found", "Nothing relevant was found"),
     ])  # fmt: skip
-    def test_an_answer_of_low_quality_says_so(self, scores, doubt, said) -> None:
-        hits = tuple(Hit(f"f{score}", "fact", "text", score, "facts/f.md") for score in scores)
-        warning = results.warning_of(Recall("q", hits, doubt=doubt))
+    def test_an_answer_without_the_right_thing_says_so_however_high_its_scores(self, texts, doubt, said) -> None:
+        hits = tuple(Hit(text, "fact", text, 1.0, "facts/f.md") for text in texts)
+        warning = results.warning_of(Recall("which oat milk has Maya got?", hits, doubt=doubt))
         assert said in warning
         assert bool(said) == bool(warning)
+
+    @pytest.mark.parametrize("budget", [150, 300, 600])
+    def test_a_budget_holds_in_both_forms(self, vault: Vault, budget: int) -> None:
+        async def body(client):
+            result = await client.call_tool("memory_recall", {"query": "Which herons did Maya see?", "budget": budget})
+            assert tokens(json.dumps(result.structured_content, ensure_ascii=False)) <= budget
+            assert tokens(result.content[0].text) <= budget
+            assert result.structured_content["memories"]
+
+        for number in range(20):
+            vault.write_fact(f"heron{number:017}", f"Maya saw heron {number} at the pond of Saint {number} in March.")
+        talk(vault.root, body)
 
     def test_what_stands_beside_a_memory_is_apart_from_it_in_both_forms(self) -> None:
         day = "2023-05-25T10:00:00Z"

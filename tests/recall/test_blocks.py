@@ -138,7 +138,7 @@ def test_a_fact_stands_beside_its_turn_and_is_not_said_twice():
     same = fact("Maya adopted Biscuit from the shelter", id="01kagy", beside=(cited,), created=DAY)
     found = pack([more, same, turn(9, "walks")], PLENTY)
     assert found.text.split("\n")[1:] == [
-        "## Thu 2023-05-25", "- Maya: I adopted Biscuit from the shelter",
+        "## Thu 2023-05-25", "* Maya: I adopted Biscuit from the shelter",
         "* fact: Maya's dog Biscuit was born in Porto", "…", "* Maya: walks",
     ]  # fmt: skip
     assert [hit.id for hit in found.hits] == ["01kagx", "01kagy", "a#t9"]

@@ -115,3 +115,26 @@ def test_the_first_person_counts_in_one_language_or_in_none(own: str) -> None:
 @pytest.mark.parametrize("question", ["¿Qué me recomendó el dentista?", "Chi i gatti ha nutrito per me ieri?"])
 def test_words_of_another_language_do_not_mean_the_owner(question: str) -> None:
     assert not parse(question, datetime.now(UTC), ["Maya"]).owner_keys
+
+
+OF_ONE_OWNER = (
+    "Maya Chen and Jon move to Turku on 12 December 2026.", "Maya Chen lives at Linnankatu 4 in Helsinki.",
+    "The removal van comes at seven.", *(f"Maya Chen visited the museum of {place} on {day} March 2026." for day, place in
+    enumerate(["Oslo", "Bergen", "Malmö", "Lund", "Aarhus", "Odense", "Narva", "Tartu", "Vilnius", "Riga", "Gdynia", "Kiel", "Ghent", "Lyon", "Nice", "Turin"], 1)),
+    *(f"Maya Chen would like to have a {thing}." for thing in ["boat", "kiln", "loom", "drum", "harp", "lathe", "forge", "cello"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "answer"), [
+    ("on which day do we move?", 0), ("where do I live?", 1), ("when does the removal van come to us?", 2),
+])  # fmt: skip
+def test_in_a_vault_of_one_owner_what_is_asked_comes_first_and_not_all_about_the_owner(
+    vault: Vault, question: str, answer: int
+) -> None:
+    vault.write("quaid.toml", 'owner_name = "Maya Chen"\n')
+    for number, text in enumerate(OF_ONE_OWNER):
+        vault.write_fact(f"o{number}", text)
+    with vault.memory() as memory:
+        hits = memory.recall(question, keep=False).hits
+    assert hits[0].text == OF_ONE_OWNER[answer]
+    assert sum(hit.score >= 1.0 for hit in hits) <= 1
