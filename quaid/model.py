@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -344,6 +345,13 @@ class Scale:
     chunks: int = 0
     matches: Mapping[str, int] = field(default_factory=dict)
     called: frozenset[str] = frozenset()
+
+    @property
+    def rarity(self) -> dict[str, float]:
+        """Return how rare each word of the question is, from 0 to 1 for a word that no chunk has."""
+        size = self.chunks + 200  # in a small vault chance decides which words are rare
+        most = math.log1p((size + 0.5) / 0.5)
+        return {word: math.log1p((size - n + 0.5) / (n + 0.5)) / most for word, n in self.matches.items()}
 
 
 @dataclass(frozen=True, slots=True)

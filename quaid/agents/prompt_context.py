@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from quaid.agents.prompt_evidence import Evidence
     from quaid.local.sessions import Given
-    from quaid.model import Hit, Recall
+    from quaid.model import Hit, Neighbour, Recall
     from quaid.settings import NotificationSettings, Settings
 
 MAX_HITS = 8
 MAX_WEIGHED = 20
 """Hits that are weighed: `we` in a question about a project ranks everything about the owner before it."""
+MAX_SHORT = 60
+"""Characters of a turn up to which the question that it answers is shown with it."""
 MAX_QUESTION = 1_000
 MAX_PASTED = 10_000
 """Characters at either end of a long prompt that are looked at."""
@@ -102,11 +104,13 @@ def build_prompt_context(
         exclude_session=session or None,
         compacted_at=given.compacted_at,
         with_neighbours=True,
+        comparable=True,
     )
     known = given if is_retained else sessions.Given()
-    asked = AskedWords(question)
+    asked = AskedWords(question, found.scale)
     evidence = {hit.id: asked.weigh(hit) for hit in found.hits}
     new, withheld = _select(found.hits, evidence, known, is_gated=settings.hooks.recall == "auto")
+    new = [replace(hit, text=asked.excerpt(hit.text), beside=_explaining(hit, given)) for hit in new]
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
     conflicts = [f"({neutralise(text)})" for text in map(str, degraded) if text.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
@@ -134,14 +138,15 @@ def build_prompt_context(
 
 
 def _select(
-    hits: Sequence[Hit], evidence: Mapping[str, Evidence], given: Given, *, is_gated: bool
+    hits: Sequence[Hit], evidence: dict[str, Evidence], given: Given, *, is_gated: bool
 ) -> tuple[list[Hit], dict[str, str]]:
     """Select the hits to inject: those with enough evidence of their own that were not given yet, and those that
     contradict one that was or is. Also return why the others are withheld, by id.
     """
-    from quaid.agents.prompt_evidence import without_weaker
+    from quaid.agents.prompt_evidence import NONE, put_facts_first, without_far, without_weaker
 
-    answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
+    answering = put_facts_first([hit for hit in hits if evidence[hit.id] != NONE], evidence)
+    answering = without_far(answering, evidence) if is_gated else answering
     known = [hit for hit in hits if given.has(hit.id, hit.text)]
     already = [hit for hit in answering if hit in known]
     # The context at the start of a session answered no prompt, so nothing is a remainder of it.
@@ -154,8 +159,15 @@ def _select(
     withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}
     withheld |= {hit.id: f"more than {MAX_HITS} answer" for hit in new if hit not in chosen}
     withheld |= dict.fromkeys((hit.id for hit in known), GIVEN_BEFORE)
-    chosen = [replace(hit, beside=tuple(each for each in hit.beside if each.id not in given.ids)) for hit in chosen]
     return chosen, withheld
+
+
+def _explaining(hit: Hit, given: Given) -> tuple[Neighbour, ...]:
+    """Return what a hit cannot be understood without: the question that a short turn answers."""
+    from quaid.agents.prompt_evidence import find_asked
+
+    asked = find_asked(hit) if len(hit.text) < MAX_SHORT else None
+    return (asked,) if asked and asked.id not in given.ids else ()
 
 
 def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:

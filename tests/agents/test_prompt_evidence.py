@@ -6,8 +6,8 @@ import pytest
 from matrices import for_each
 
 from quaid.agents.prompt_context import question_in
-from quaid.agents.prompt_evidence import AskedWords, without_weaker
-from quaid.model import ChannelRank, Hit
+from quaid.agents.prompt_evidence import AskedWords, find_asked, put_facts_first, without_far, without_weaker
+from quaid.model import ChannelRank, Hit, Neighbour, Scale
 
 
 def hit(text, likeness=None, **more):
@@ -71,6 +71,80 @@ def test_what_is_new_says_more_than_what_was_given():
     evidence = {each.id: asked.weigh(each) for each in hits}
     assert without_weaker(hits[1:], hits[:1], evidence) == [hits[1]]
     assert without_weaker(hits, [], evidence) == hits
+
+
+def turn(text, number=2, speaker="User", **more):
+    place = {"path": "episodes/e.md", "session": "e", "turn": number, "ordinal": number}
+    return Hit(f"e#t{number}", "turn", text, 0.9, speaker=speaker, **place, **more)
+
+
+def test_a_past_question_is_no_evidence_and_one_after_a_statement_takes_none_away():
+    asked = AskedWords("Where is my bike?")
+    assert not asked.weigh(turn("Where is my bike?")).is_enough
+    assert not asked.weigh(turn("Good. Can you tell me where my bike is?")).is_enough
+    assert asked.weigh(turn("The bike is in the cellar. Shall I fetch it?")).is_enough
+    assert asked.weigh(
+        turn("I'd put my bike into the cellar last week because of the snow, but it is wet there, isn't it?")
+    ).is_enough
+
+
+def test_an_answer_has_the_words_of_its_question():
+    before = Neighbour("episodes/e.md", 1, "Where in Japan are you going?", 1, "Assistant")
+    answer = turn("Kanazawa, from 5 to 19 March.", beside=(before,))
+    assert AskedWords("When am I in Japan?").weigh(answer).is_enough
+    assert find_asked(answer) == before
+    assert find_asked(turn("Kanazawa.", beside=(Neighbour("episodes/e.md", 1, "Japan?", 1, "User"),))) is None
+
+
+def test_a_word_counts_as_it_is_rare():
+    scale = Scale(embedder="e", chunks=500, matches={"happy": 200, "otter": 1})
+    asked = AskedWords("happy otter", scale)
+    common, rare = (asked.weigh(hit(f"{word} end", 0.1)) for word in ("happy", "otter"))
+    assert common.share < 0.2 < 0.8 < rare.share
+
+
+def test_a_related_word_counts_less_than_the_word():
+    asked = AskedWords("What is my address?")
+    shares = [
+        asked.weigh(hit(text)).share for text in ("Hanna lives in Linz.", "The address is Linz 4.", "Hanna swims.")
+    ]
+    assert shares == [0.7, 1.0, 0.0]
+
+
+def test_advice_counts_less_than_what_the_owner_states():
+    asked = AskedWords("add a column to the table")
+    own, advice = (asked.weigh(turn("A table has one more column.", speaker=who)) for who in ("User", "Assistant"))
+    assert advice.weight < own.weight
+
+
+def test_a_fact_goes_in_the_place_of_the_turn_that_it_cites():
+    asked = AskedWords("Where is the bike of Hanna?")
+    cited = Neighbour("episodes/e.md", 2, "", 2, "User", cited=True)
+    said = turn("The bike of Hanna is in the cellar now.")
+    for text, shown in (("Hanna's bike is in the cellar.", "fact"), ("Hanna has a cellar.", "turn")):
+        fact = hit(text, beside=(cited,))
+        evidence = {each.id: asked.weigh(each) for each in (said, fact)}
+        (left,) = put_facts_first([said, fact], evidence)
+        assert left.kind == shown
+        assert evidence[left.id].is_enough
+
+
+def test_what_is_far_behind_the_best_is_left_out():
+    asked = AskedWords("Where is my red bike?")
+    hits = [hit("The red bike is in the cellar.", 0.6), hit("A bike has wheels.", 0.3), hit("Hanna swims.", 0.1)]
+    assert without_far(hits, {each.id: asked.weigh(each) for each in hits}) == hits[:1]
+
+
+def test_a_long_turn_is_cut_to_what_the_prompt_asks():
+    text = (
+        "We talked about the weather of the last week for hours. " * 5
+        + "The bike is in the cellar. "
+        + "It rained. " * 30
+    )
+    shown = AskedWords("Where is my bike?").excerpt(text)
+    assert "The bike is in the cellar." in shown
+    assert len(shown) < 250
+    assert AskedWords("Where is my bike?").excerpt("In the cellar.") == "In the cellar."
 
 
 @pytest.mark.parametrize("pasted", [

@@ -77,7 +77,7 @@ def test_a_part_of_a_line_is_not_that_line(home):
 
 
 def test_the_same_question_does_not_bring_what_is_left(ask, monkeypatch):
-    monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "60")  # one fact fits
+    monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "50")  # one fact fits
     first = ask("Who is the boss of Maya?")
     assert first.count("\n* ") == 1
     assert ask("Who is the boss of Maya?") == ""
