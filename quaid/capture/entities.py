@@ -61,6 +61,15 @@ _SAME_SURNAME = frozenset({"parent", "child", "sibling"})
 _AT_WORK = frozenset({"works_at", "colleague_of", "manages"})
 _UNIQUE = frozenset({"spouse_of", "born_in"})
 _UNIQUE_FOR_NOW = frozenset({"lives_in"})
+_NO_KINDS = dict.fromkeys(("homes", "venues", "ways"), frozenset({"person", "pet", "project"})) | {
+    "works": frozenset({"person", "pet", "place"}),
+    "titles": frozenset({"pet", "place", "organization", "project"}),
+}
+"""By the sort of thing that a word states, the kinds that such a thing cannot be."""
+_KIND_WORDS = {word: sort for sort in _NO_KINDS for word in _WORDS[sort].split()}
+"""Words before or after a name that only say what sort of thing it is: `Haus Birkenhain`."""
+_TIES_OF_TOWNS = frozenset(f"{relation} by" for relation in ("born_in", "located_in", "traveled_to", "moved_from"))
+_TIES_OF_HOMES = frozenset({"lives_in by", "moved_to by", "visited by"})
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f]+")
 
 
@@ -207,8 +216,11 @@ class EntityNames:
         owner: str = "",
         find_edges: FindEdges = lambda _: (),
         layout: Layout = DEFAULT,
+        other_names: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom `User` is."""
+        """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom `User` is;
+        `other_names` are (speaker, another name that they are called by).
+        """
         self.find_note = find_note
         self.find_edges = find_edges
         self.now = now
@@ -217,6 +229,8 @@ class EntityNames:
         self.speakers = tuple(dict.fromkeys(speaker for speaker in speakers if is_name(speaker)))
         self.called: defaultdict[str, list[str]] = defaultdict(list)
         """Key of a name or alias -> names of the notes that have it."""
+        self.by_bare: defaultdict[str, set[str]] = defaultdict(set)
+        """Key of a name without a word of kind -> keys in `called`."""
         self.created: dict[str, str] = {}
         """Name of a new note -> its type."""
         self.aliases: defaultdict[str, list[str]] = defaultdict(list)
@@ -231,6 +245,7 @@ class EntityNames:
         """Keys of the names that the model lists, each for a separate thing."""
         self.texts: tuple[str, ...] = ()
         self.edges: tuple[Edge, ...] = ()
+        self.other_names = tuple(other_names)
         for name, note in self.written:
             self._call(name, note)
 
@@ -254,6 +269,8 @@ class EntityNames:
             is_alias = edge.relation == relations.NICKNAMED and is_name(edge.subject) and is_name(edge.object)
             if is_alias and _key(edge.object) not in self.called:
                 self._add_alias(self.resolve(edge.subject, "person"), edge.object)
+        for speaker, name in self.other_names:
+            self._learn_other_name(speaker, name)
         ends = {_key(end) for edge in edges for end in (edge.subject, edge.object)}
         aliases = [_key(alias) for thing in things for alias in {*thing.aliases} if _key(alias) != _key(thing.name)]
         for thing in sorted(things, key=lambda thing: (-len(thing.name.split()), thing.name)):
@@ -340,6 +357,7 @@ class EntityNames:
         return tuple(sorted(changed, key=lambda edit: edit.rel_path))
 
     def _call(self, name: str, note: str) -> None:
+        self.by_bare[split_kind_word(name)[0]].add(_key(name))
         if note not in self.called[_key(name)]:
             self.called[_key(name)].append(note)
 
@@ -362,11 +380,26 @@ class EntityNames:
             if is_lasting and not self.called.get(_key(alias)) and set(self._relatives(alias)) <= {note}:
                 self._add_alias(note, alias)
 
+    def _learn_other_name(self, speaker: str, name: str) -> None:
+        """Give the note of a speaker, perhaps a new one, an alias, unless somebody else has that name."""
+        if self.called.get(_key(name)) or not is_name(speaker) or not is_name(name):
+            return
+        note = self._find(speaker, "person")
+        own = {_key(speaker), *(key for key, notes in self.called.items() if note in notes)}
+        has_full_name = " " in name and any(" " in key and "(" not in key for key in own)
+        if has_full_name or not {*self._relatives(name)} <= {note} or (note and not self._may_join(note, name)):
+            return
+        if not are_named_apart(name, speaker, self.texts, self.edges):
+            self._add_alias(note or self.resolve(speaker, "person"), name)
+
     def _find(self, name: str, entity_type: str) -> str | None:
         """Return the note of this name, or that of the one person to whom a part of a name, or a longer name, can
         refer; that one gets the alias.
         """
         exact = self.called.get(_key(name), [])
+        if not exact and (note := self._find_by_kind_word(name, entity_type)):
+            self._add_alias(note, name)
+            return note
         may_be = [note for note in exact if self._may_be(note, name, entity_type)]
         is_person = entity_type == "person" or (entity_type == "concept" and " " not in name)
         # `Melanie Pottery Studio` is not Melanie.
@@ -384,6 +417,24 @@ class EntityNames:
         bound = [note for note in (*may_be, *may_join) if speaks_for(ours, self._profile(note, name))]
         is_left = len(may_join) == 1 and not may_be and name_key(name) in self.called
         return bound[0] if len(bound) == 1 else next(iter(may_be), may_join[0] if is_left else None)
+
+    def _find_by_kind_word(self, name: str, entity_type: str) -> str | None:
+        """Return the note of `Birkenhain` for `Haus Birkenhain`, or the reverse, where it is the only one and nothing
+        speaks against it.
+        """
+        bare = split_kind_word(name)[0]
+        alike = sorted(self.by_bare.get(bare, ()))
+        words = {word for _, word in map(split_kind_word, (*alike, name)) if word}
+        candidates = {note for key in alike for note in self.called[key]}
+        if len(candidates) != 1 or len(words) != 1:
+            return None
+        (note,), sort = candidates, _KIND_WORDS[words.pop()]
+        kinds = {self.kinds.get(_key(name)) or entity_type, self._type_of(note)}
+        ties = {role for one in (self._profile_of_name(name), self._profile(note, name)) for _, role, _ in one.ties}
+        is_other = ties & _TIES_OF_TOWNS or (sort != "homes" and ties & _TIES_OF_HOMES) or kinds & _NO_KINDS[sort]
+        longer = [key for key in (*alike, _key(name)) if key != bare]
+        is_apart = any(are_named_apart(bare, key, self.texts, self.edges) for key in longer)
+        return None if is_other or is_apart or not self._may_join(note, name) else note
 
     def _add_alias(self, note: str, name: str) -> None:
         self._call(name, note)
@@ -491,6 +542,16 @@ def is_name(text: str) -> bool:
     if is_title:
         return words[0][0].isupper() and len(words) <= _MAX_WORDS * 2
     return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
+
+
+def split_kind_word(name: str) -> tuple[str, str]:
+    """Return (the key of a name without the word that says what sort of thing it is, that word or nothing)."""
+    words = _key(name).split()
+    if len(words) > 1 and (word := words[0].rstrip(".")) in _KIND_WORDS:
+        return " ".join(words[1:]), word
+    if len(words) > 1 and _KIND_WORDS.get(word := words[-1].rstrip("."), "titles") != "titles":
+        return " ".join(words[:-1]), word
+    return " ".join(words), ""
 
 
 def has_no_capitals(text: str) -> bool:

@@ -16,10 +16,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
+from quaid.capture.entities import EntityNames
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
-from quaid.capture.prompt_pieces import read_material, states_nothing
+from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
 from quaid.capture.transcripts import read_conversations
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
 from quaid.errors import (
@@ -305,14 +306,19 @@ class Extractor:
                 edit = replace(edit, after=pending.encode())
             details["waiting"] = bool(read_material(draft.text).turns)
             written = WriteResult(draft.session, draft.path, "kept" if edit else "unchanged")
-            return WritePlan(written, (edit,) if edit else (), storing, details)
+            named: tuple[Edit, ...] = ()
+            if edit is not None and self._settings.capture.facts:  # what people call each other shows without a model
+                names = self._plan_names(everything, _now())
+                names.learn((), turns=[turn.text for turn in everything])
+                named = names.edits
+            return WritePlan(written, (edit, *named) if edit else (), storing, details)
         material, found = reading.material, reading.extraction
         when = material.ended or _now()
         finder, turns = self._writer.finder, (*material.earlier, *material.turns)
         index = self._vault.whole_index()
         episode_name = None if self._is_facts_only else note_name(draft.path)
         new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
-        names = finder.entity_names(self._vault.visible_index(), when, [turn.speaker for turn in turns])
+        names = self._plan_names(turns, when)
         same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
         planned = facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
         learned = (*planned.edits, *self._plan_core(found, options.trigger, when))
@@ -324,6 +330,10 @@ class Extractor:
             {**details, **planned.details},
             travels=not learned,
         )
+
+    def _plan_names(self, turns: Iterable[NumberedTurn], when: datetime) -> EntityNames:
+        said = [(turn.speaker, turn.text) for turn in turns if not turn.is_note]
+        return self._writer.finder.entity_names(self._vault.visible_index(), when, turns=said)
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """Return the edit that marks the episode as read up to `last`; where only facts are stored, without turns."""
@@ -377,7 +387,8 @@ def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
     new, confirmed = (len(stored.with_outcome(outcome)) for outcome in ("created", "confirmed"))
     learned = count(new, "fact")
     if not new:
-        learned = f"{count(confirmed, 'fact')} confirmed" if confirmed else "observations"
+        is_observed = found.snippets or found.journal
+        learned = f"{count(confirmed, 'fact')} confirmed" if confirmed else "observations" if is_observed else "names"
     return extraction.build_message(
         f"extract: {learned} from session {session}",
         f"Learned from {count(turns, 'turn')} by {found.model or 'no model'}.",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from quaid.capture.entities import EntityNames, has_no_capitals
 from quaid.capture.episode_note import StoredEpisode
 from quaid.capture.facts import Duplicate, NewFact
+from quaid.capture.other_names import list_other_names
 from quaid.capture.stored_note import StoredNote
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
@@ -95,14 +96,22 @@ class NoteFinder:
         kind = self._layout.kind_of(path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
         return StoredNote(path, data, is_own=kind is not Kind.ENTITY)
 
-    def entity_names(self, index: IndexConnection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
-        """Return the names of all entities that `index` shows, for a plan made at `now`."""
+    def entity_names(
+        self,
+        index: IndexConnection,
+        now: datetime,
+        speakers: Iterable[str] = (),
+        turns: Sequence[tuple[str, str]] = (),
+    ) -> EntityNames:
+        """Return the names of all entities that `index` shows, for a plan made at `now` on `turns` (speaker, text)."""
+        owner = person_of(self._root, self._settings)
         return EntityNames(
             graph.entity_names(index),
             lambda name: self.find_entity(index, name),
             now,
-            speakers=speakers,
-            owner=person_of(self._root, self._settings),
+            speakers=(*speakers, *(speaker for speaker, _ in turns)),
+            owner=owner,
+            other_names=list_other_names(turns, owner),
             layout=self._layout,
             find_edges=lambda name: [
                 Edge(near.subject, near.relation, near.object) for near in graph.neighbours(index, {name_key(name)})

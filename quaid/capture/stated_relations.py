@@ -121,7 +121,7 @@ def _read_called(sentence: str, speaker: str | None) -> Iterator[tuple[Edge, boo
     """Yield the edge of `my name is …` or `my dog is called …`, and the words after it."""
     named, called = re.match(_NAMED, sentence), re.match(_CALLED, sentence)
     found = named or called
-    name, rest = _take_name(sentence[found.end() :]) if found and speaker is not None else ("", "")
+    name, rest = take_name(sentence[found.end() :]) if found and speaker is not None else ("", "")
     who = called["who"].lower() if called else ""
     relation = "has_pet" if who in _WORDS["pets"] else "has_manager" if who == "boss" else f"has_{who}"
     if name and speaker and (named or relations.is_known(relation)):
@@ -144,13 +144,13 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
                 yield Edge(subject, "born_on", day), False, ""
         return
     if found := re.match(_HAS_PET, predicate):
-        name, rest = _take_name(predicate[found.end() :])
+        name, rest = take_name(predicate[found.end() :])
         if name:
             yield Edge(subject, "has_pet", name), False, rest
         return
     for relation, verb, begun in _RELATION_VERBS:
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
-            name, rest = _take_name(predicate[found.end() :])
+            name, rest = take_name(predicate[found.end() :])
             is_address = relation != "moved_to" or _WORDS["technologies"].isdisjoint(name.lower().split())
             if name and is_address and not re.search(_LOOSE, rest):
                 yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
@@ -180,7 +180,7 @@ def _whole_name(text: str) -> str | None:
     return text if is_name and "'" not in text else None
 
 
-def _take_name(text: str) -> tuple[str, str]:
+def take_name(text: str) -> tuple[str, str]:
     """Return (the name that `text` begins with, empty where it is not a plain one, the rest)."""
     words, taken = text.split(), list[str]()
     for place, word in enumerate(words):

@@ -96,10 +96,15 @@ class _Scorer:
         # names none and says `my`, the owner, who may go by several names.
         asked = {name_key(token) for token in _TOKEN.findall(query.text)}
         speakers = {name_key(speaker) for each in candidates.values() if (speaker := each.turn_speaker or each.speaker)}
-        named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
+        called = search.called(speakers)
+        named = {
+            speaker
+            for speaker, keys in called.items()
+            if any(key in query.name_keys for key in keys) or not asked.isdisjoint(speaker.split())
+        }
         if not named:
             named = speakers.intersection(query.owner_keys)
-        elif len(named) > 1:
+        elif len({called[speaker] for speaker in named}) > 1:
             named = set()
         self._named = frozenset(named)
         self._is_for_summary = asks_for_summary(query.text)

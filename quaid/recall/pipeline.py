@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext, graph, listing
-from quaid.model import Hit, Kind, Recall, Scale
+from quaid.model import Hit, Kind, Recall, Scale, name_key
 from quaid.recall import candidates, contradictions, cutoff, hits, query, retrieval, scoring
 from quaid.recall.candidates import hit_id
 from quaid.recall.intent import INTENTS
@@ -89,10 +89,15 @@ def _parse(sources: Sources, text: str, profile: Profile, options: RecallOptions
         if not options.keyword_only and profile.weights.get("graph"):
             named = retrieval.find_named(connection, parsed, scope)
         if named:
+            # Turns have the name of their speaker; what else a speaker is called is in the turns of the others.
+            speakers = {name_key(name) for name in sources.cache.of(connection, documents.list_speakers, scope)}
+            speaking = speakers.intersection([*named, *parsed.name_keys])
+            called = frozenset[str]().union(*graph.find_entities(connection, speaking, scope).values()) - speaking
             # What is about the owner has links to find it by: a name that nobody typed would outweigh the words.
-            aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys))
-            words = (word for key in aliases for word in fulltext.terms(key))
-            parsed = replace(parsed, words=tuple(dict.fromkeys([*parsed.words, *words])))
+            aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys, called))
+            words = [*parsed.words, *(word for key in aliases for word in fulltext.terms(key))]
+            dropped = called if len(speaking) == 1 else ()  # of two, one's turns have the name of the other
+            parsed = replace(parsed, words=tuple(dict.fromkeys(word for word in words if word not in dropped)))
         noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
         if parsed.dates:
             noted["dates"] = [f"{date.start.isoformat()}..{date.end.isoformat()}" for date in parsed.dates]

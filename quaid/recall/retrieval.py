@@ -340,7 +340,8 @@ def _replace_names(search: Search) -> str:
     if not search.profile.weights.get("speaker"):
         return text
     speakers = search.sources.cache.of(search.connection, list_speakers, search.scope)
-    names = {part for name in speakers for part in name_key(name).split()} - ROLES
+    keys = frozenset().union(*search.called(frozenset(map(name_key, speakers))).values())
+    names = {part for key in keys for part in key.split()} - ROLES
     named = names.intersection(search.query.words)
     if not named or search.query.language not in ENGLISH:
         return text

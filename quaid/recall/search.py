@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quaid.embed import Embedder
+from quaid.index import graph
 from quaid.index.cache import AnswerCache
 from quaid.index.documents import Document, TurnChunks
 from quaid.index.fulltext import Postings
@@ -191,6 +192,13 @@ class Search:
     def visible(self) -> frozenset[int] | None:
         """The chunks in scope, None for all."""
         return self.sources.cache.chunks_in(self.connection, self.scope)
+
+    def called(self, speakers: Collection[str]) -> dict[str, frozenset[str]]:
+        """Return by the key of each speaker all names that the memory has for them, where the question names any."""
+        known: Mapping[str, set[str]] = {}
+        if self.named:
+            known = self.sources.cache.of(self.connection, graph.find_entities, frozenset(speakers), self.scope)
+        return {speaker: frozenset({speaker, *known.get(speaker, ())}) for speaker in speakers}
 
     def own(self, chunk_id: int) -> float:
         """Return the fused score of a chunk."""

@@ -332,3 +332,57 @@ def test_what_somebody_calls_a_relative_is_the_name_of_nobody(word):
     assert memory.aliases("Ruth Berg") == []
     memory.learn(f"{word} > lives_in > Oslo", names=[(word, "person")], said=(f"{word} moved.",), speakers=("Tom",))
     assert word not in memory.notes
+
+
+# A word that says what sort of thing a name is
+
+
+@for_each(("first", "second"), [
+    ("Anna > lives_in > Haus Birkenhain", "Tom > visited > Birkenhain"),
+    ("Anna > lives_in > Birkenhain", "Tom > visited > Haus Birkenhain"),
+    ("Anna > works_at > Café Linde", "Tom > prefers > Linde"),
+    ("Anna > works_on > Project Orion", "Tom > works_on > Orion"),
+    ("Anna > member_of > Falcon Team", "Tom > member_of > Falcon"),
+    ("Anna > knows > Dr. Weber", "Weber > works_at > Charité"),
+    ("Anna Weber > works_at > Charité", "Tom > knows > Prof. Anna Weber"),
+])  # fmt: skip
+@pytest.mark.parametrize("together", [True, False])
+def test_a_word_of_kind_before_or_after_a_name_makes_no_other_thing(first, second, together):
+    memory = Memory()
+    meant = memory.learn(first, second) if together else memory.learn(first) | memory.learn(second)
+    names = {name: note for name, note in meant.items() if name.split()[-1] in first and name.split()[-1] in second}
+    names |= {name: note for name, note in meant.items() if "Falcon" in name}
+    assert len(names) == 2
+    assert len(set(names.values())) == 1
+    (note,) = set(names.values())
+    assert memory.aliases(note) == [name for name in names if name != note]
+
+
+@for_each(("first", "second"), [
+    ("Anna > works_at > Café Berlin", "Tom > lives_in > Berlin"),
+    ("Anna > lives_in > Haus Birkenhain", "Tom > born_in > Birkenhain"),
+    ("Anna > lives_in > Haus Birkenhain", "Kita Rot > located_in > Birkenhain"),
+    ("Anna > visited > Oxford Street", "Tom > visited > Oxford"),
+    ("Anna > works_on > Project Paris", "Tom > traveled_to > Paris"),
+    ("Anna > lives_in > Haus Birkenhain", "Haus Birkenhain > located_in > Birkenhain"),
+    ("Anna > lives_in > Haus Anna", "Anna > knows > Tom"),
+    ("Anna > knows > Herr Weber", "Anna > knows > Frau Weber"),
+])  # fmt: skip
+def test_a_town_a_person_or_another_such_thing_of_that_name_stays_apart(first, second):
+    for steps in ((first, second), (second, first)):
+        memory = Memory()
+        for step in steps:
+            memory.learn(step)
+        assert not any(aliases for _, aliases in memory.notes.values())
+
+
+def test_a_word_of_kind_tells_apart_what_the_model_or_a_sentence_tells_apart():
+    birkenhain = "Anna > lives_in > Haus Birkenhain", "Tom > visited > Birkenhain"
+    both = [("Haus Birkenhain", "place"), ("Birkenhain", "place")]
+    assert len(set(Memory().learn(*birkenhain, names=both).values())) == 4
+    assert len(set(Memory().learn(*birkenhain, said=["Haus Birkenhain is far from Birkenhain."]).values())) == 4
+    assert len(set(Memory().learn("Anna > visited > Birkenhain", names=[("Birkenhain", "person")]).values())) == 2
+    kinds = Memory(Birkenhain=("person",)).learn("Tom > visited > Haus Birkenhain")
+    assert kinds["Haus Birkenhain"] == "Haus Birkenhain"
+    two = Memory(Haus_Birkenhain=("place",), Café_Birkenhain=("place",)).learn("Tom > visited > Birkenhain")
+    assert two["Birkenhain"] == "Birkenhain"
