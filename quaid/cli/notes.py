@@ -125,6 +125,7 @@ def run_get(
     if invocation.as_json:
         # Not `print_json`, which redacts: a note is given as it is.
         shape = json_object(view, "turn", "text", "markdown", heading=view.heading or None, edges=list(view.edges))
+        shape |= {"known": list(view.known)} if view.known else {}
         print(render_json({"note": document_shape(view.document), **shape}))
     elif raw or not has_terminal():
         print_exactly(view.source)
@@ -219,7 +220,9 @@ def render_note(view: NoteView) -> str:
         start, end = statement_span(body)
         body = body[:start] + plain(body[start:end]) + body[end:]
     properties = "\n".join(styled(line, "dim") for line in before.splitlines())
-    return paragraphs(f"{head}\n{about}", properties.strip("\n"), "\n".join(_render_lines(body)).strip("\n"))
+    known = [styled("Known now", "bold"), *_render_lines("\n".join(f"- {fact}" for fact in view.known))]
+    text = "\n".join(_render_lines(body)).strip("\n")
+    return paragraphs(f"{head}\n{about}", properties.strip("\n"), text, "\n".join(known) if view.known else "")
 
 
 def _render_lines(body: str) -> Iterator[str]:

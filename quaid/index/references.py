@@ -9,14 +9,17 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import documents
 from quaid.index.documents import IDS, NAMES, Document
+from quaid.index.known import find_entities, read_known
 from quaid.index.port import IndexConnection
 from quaid.model import Edge, Kind, name_key, note_name, without_ending
+from quaid.text.endings import tell_days
 from quaid.text.invisible import whole
 
 _MAX_ID_LENGTH = 200
@@ -301,7 +304,8 @@ def _related(connection: IndexConnection, where: str, values: Sequence[Any]) -> 
 class NoteView:
     """One note, or the part of it that was asked for: a turn of an episode, or the section under `heading`.
 
-    `text` is without markup. `source` are the bytes of the file, or of that part.
+    `text` is without markup. `source` are the bytes of the file, or of that part. Of an entity, `edges` are all that
+    are true now, and `known` are the facts about it that are, newest first.
     """
 
     document: Document
@@ -310,6 +314,7 @@ class NoteView:
     turn: int | None = None
     heading: str = ""
     source: bytes = b""
+    known: tuple[str, ...] = ()
 
     @property
     def reference(self) -> str:
@@ -328,9 +333,18 @@ def view_note(index: IndexConnection, reference: str) -> NoteView:
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
     """
-    document, turn, heading = resolve_one(index, reference)
+    try:
+        document, turn, heading = resolve_one(index, reference)
+    except NoteNotFoundError:
+        if not (called := find_entities(index, reference)):
+            raise
+        document, turn, heading = Target(called[0])
     text = documents.text_of(index, document.doc_id, turn)
     if turn is not None and not text:
         raise NoteNotFoundError(reference)
+    if document.kind == Kind.ENTITY and not heading:
+        known = read_known(index, document.path, f"{datetime.now().astimezone():%Y-%m-%d}")
+        facts = tuple(" ".join([each.text, *(f"({day})" for day in tell_days(each))]) for each in known.facts)
+        return NoteView(document, text, known.edges, known=facts)
     edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
     return NoteView(document, text, tuple(Edge(*edge) for edge in edges), turn, heading)

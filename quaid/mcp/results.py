@@ -86,12 +86,12 @@ RECALL = output(
 )
 NOTE = output(
     "NoteOutput",
-    "`left_out`: the characters that did not fit.",
+    "`left_out`: the characters that did not fit. `known`: what is true now of a person or thing.",
     {str: "notice id kind path text"},
     {
         str: "title type status speaker session date valid_from valid_until superseded_by",
         int: "turn confirmations left_out",
-        list[str]: "edges",
+        list[str]: "edges known",
     },
 )
 WRITE = output(
@@ -261,6 +261,7 @@ def note_result(view: NoteView) -> CallToolResult:
         valid_until=day(document.valid_until),
         text=text[:MAX_NOTE],
         edges=[f"{edge.subject} {edge.relation} {edge.object}" for edge in view.edges],
+        known=[neutralise(one_line(fact))[:MAX_TEXT] for fact in view.known],
         left_out=max(0, len(text) - MAX_NOTE),
     )
 

@@ -299,8 +299,8 @@ class MemoryTools(Tools):
     async def memory_get(self, ref: Ref, vault: Vault = None) -> Annotated[CallToolResult, results.NOTE]:
         """One memory in whole: its text, dates, status and edges.
 
-        USE WHEN: you need all of a note that memory_recall found, who said it or what replaced it; or the note of a
-        person, by name.
+        USE WHEN: you need all of a note that memory_recall found, who said it or what replaced it; or who somebody or
+        what something is, by name: relations, and what is known now.
         """
         federation = self._workers.federation
         worker = self._workers.reading if federation is None else federation.worker_of(vault)

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext, graph, listing
+from quaid.index.documents import Document
+from quaid.index.known import read_known
 from quaid.model import Hit, Kind, Recall, Scale, name_key
 from quaid.recall import candidates, contradictions, cutoff, hits, query, retrieval, scoring
 from quaid.recall.candidates import hit_id
@@ -25,6 +27,8 @@ from quaid.settings import RecallSettings
 
 NEWEST = 12
 """The number of newest memories, where no limit is asked for or set."""
+MAX_RELATIONS = 20
+"""The number of relations that are told of an entity whose name is the question."""
 SPARE = 3
 """For each of the newest memories this many are looked at, as some of them are over."""
 
@@ -49,7 +53,9 @@ def recall(sources: Sources, text: str, settings: RecallSettings, options: Recal
     chosen, opposed, behind = choose(search)
     packed = None
     with search.trace.stage("answer") as noted:
-        shown = hits.render(search, chosen, opposed)
+        shown = hits.render(
+            search, [(_with_relations(search, each), score, count) for each, score, count in chosen], opposed
+        )
         if options.budget is not None:
             from quaid.recall.blocks import pack  # not above: most questions have no budget
 
@@ -126,6 +132,15 @@ def _list_newest(search: Search) -> Recall:
 def _by_date(shown: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return hits, the newest first."""
     return tuple(sorted(shown, key=lambda hit: hit.created or "", reverse=True))
+
+
+def _with_relations(search: Search, candidate: Document) -> Document:
+    """Return an entity whose name is the question with all its relations that are true then, others as they are."""
+    if candidate.doc_id not in search.exact or candidate.kind != Kind.ENTITY:
+        return candidate
+    edges = read_known(search.connection, candidate.path, search.options.day, search.scope).edges[:MAX_RELATIONS]
+    told = "; ".join(f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}" for edge in edges)
+    return candidate._replace(text=told or candidate.text)
 
 
 def rank(search: Search) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, vectors
 from quaid.index.documents import list_speakers
+from quaid.index.known import find_entities
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
 from quaid.model import name_key
@@ -37,6 +38,12 @@ MAX_ENTITIES = 8
 MAX_WIDTH = 64
 """The width of the search when the beam has found nothing."""
 
+_WHO_IS = (
+    r"(?i)¿?(?:(?:and )?(?:who(?:['’]s| is| was)|tell me about|what do you know about)|(?:und )?wer ist|erzähl mir von|"  # noqa: RUF001
+    r"qui est|c['’]est qui|qui[eé]n es|chi è|quem é|wie is|vem är|hvem er|kim jest|кто так(?:ой|ая)|кто это)"  # noqa: RUF001
+    r" (.+?)[\s?!.]*|(.+?)\s*(?:是谁|是誰|って誰|は誰(?:ですか)?)[?\uff1f。]*"
+)
+"""A question about all that is known of somebody or something."""
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 _MIN_STEM = 3
 
@@ -249,7 +256,9 @@ def _find_called(search: Search) -> frozenset[int]:
         for name in names:
             if called := documents.find_by_reference(search.connection, name, search.scope):
                 return frozenset(document.doc_id for document in called)
-    return frozenset()
+    asked = re.fullmatch(_WHO_IS, search.query.text)
+    named = find_entities(search.connection, asked[1] or asked[2], search.scope) if asked else ()
+    return frozenset(document.doc_id for document in named)
 
 
 def search_graph(search: Search, best: Collection[int]) -> None:

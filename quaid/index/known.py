@@ -1,0 +1,59 @@
+"""An entity -> its relations, and the facts about it, that are true on a day: the answer to `who is Maya Chen?`."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from quaid.index import documents, fulltext, graph
+from quaid.index.documents import IDS, Document
+from quaid.index.port import IndexConnection
+from quaid.index.scope import EVERYTHING, Scope
+from quaid.model import Edge, Kind, name_key, note_name
+from quaid.text.endings import is_true_on
+
+MAX_FACTS = 30
+
+
+class Known(NamedTuple):
+    """What is known of an entity: its `edges`, and its `facts`, newest first, with their texts."""
+
+    edges: tuple[Edge, ...] = ()
+    facts: tuple[Document, ...] = ()
+
+
+def find_entities(connection: IndexConnection, name: str, scope: Scope = EVERYTHING) -> list[Document]:
+    """Return the entities that are called `name`, else the one of whose name it is a part."""
+    found = documents.find_by_name(connection, name, scope)
+    if not found:
+        keys = graph.find_similar_names(connection, [name_key(name)], scope)
+        longer = {each.doc_id: each for key in keys for each in documents.find_by_name(connection, key, scope)}
+        found = list(longer.values()) if len(longer) == 1 else []
+    return [each for each in found if each.kind == Kind.ENTITY]
+
+
+def read_known(connection: IndexConnection, path: str, day: str, scope: Scope = EVERYTHING) -> Known:
+    """Return what documents in `scope` know of the entity whose note is at `path`, as true on `day` (YYYY-MM-DD).
+
+    A name that another entity has too counts for neither.
+    """
+    own = name_key(note_name(path))
+    same = graph.find_entities(connection, {own}, scope).get(own, {own})
+    alike = graph.find_entities(connection, same, scope)
+    keys = {key for key in same if key == own or alike.get(key, same) <= same}
+    about = json.dumps(graph.documents_about(connection, keys, scope, MAX_FACTS * 10))
+    read = documents.find_documents(connection, f"d.doc_id IN {IDS}", (about,), with_text=True)
+    if " " in own and "(" not in own:  # a first name alone may be another one's
+        named = fulltext.search(connection, fulltext.match_any([fulltext.as_phrase(own)]), MAX_FACTS * 10)
+        read += documents.fetch_candidates(connection, [chunk_id for chunk_id, _ in named], scope).values()
+    found = {each.doc_id: each for each in read if each.kind == Kind.ENTITY or _is_true(each, day)}
+    steps = graph.neighbours(connection, keys, scope)
+    edges = dict.fromkeys(Edge(*step[1:4]) for step in steps if step.doc_id in found)
+    facts = sorted((each for each in found.values() if each.kind == Kind.FACT), key=lambda each: each.id, reverse=True)
+    return Known(tuple(edges), tuple(facts[:MAX_FACTS]))
+
+
+def _is_true(fact: Document, day: str) -> bool:
+    is_replaced_by_then = fact.is_replaced and (fact.valid_until or "")[:10] <= day
+    is_known = fact.kind == Kind.FACT and not is_replaced_by_then
+    return is_known and is_true_on(fact, day, is_replaced=fact.is_replaced)
