@@ -252,7 +252,8 @@ def by_number(given: Sequence[Mapping[str, Any]], batch: Sequence[T]) -> list[tu
 
 def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
     """Return a line of JSON for each item, numbered from 1: no text can end its own line and begin another one."""
-    return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
+    lines = ({"n": n, **item} for n, item in enumerate(items, 1))
+    return "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
 
 
 def list_refused(context: TaskContext) -> str:

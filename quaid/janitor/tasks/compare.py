@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -306,7 +306,10 @@ class PairQuestion(ModelQuestion[Pair]):
         """Return the judgements, the stored ones and new ones of `most` pairs, the first ones. A judgement that stays
         unusable after it was sent back is `unclear`.
         """
-        keys = {judgement_key(self.context, self.prompt, pair): pair for pair in pairs}
+        chosen = list(pairs)
+        if len(chosen) <= most:  # a fact is shown once in each batch: its pairs belong together
+            chosen.sort(key=lambda pair: pair.a.id)
+        keys = {judgement_key(self.context, self.prompt, pair): pair for pair in chosen}
         self._uses = Counter(fact.id for pair in keys.values() for fact in (pair.a, pair.b))
         return {keys[key]: judgement for key, judgement in self.judge(keys, most)}
 
@@ -323,7 +326,8 @@ class PairQuestion(ModelQuestion[Pair]):
         stated = (fact.created or "")[:10]
         since = fact.valid_from if fact.valid_from != stated else None
         word = whose_word(fact.source, fact.speaker, self._owner_keys)
-        by = "" if word == "owner" else fact.speaker or word
+        speaker = fact.speaker or word
+        by = "" if word == "owner" or speaker in fact.text else speaker
         return without_empty({"text": fact.text, "said": stated, "by": by, "from": since, "until": fact.valid_until})
 
     def size(self, item: Pair) -> int:
@@ -435,6 +439,7 @@ def _compared_key(task: str, fact: Document) -> str:
     return evidence_key(f"{task} seen", fact_evidence(fact))
 
 
+@lru_cache(maxsize=8192)  # each fact of an entity is compared with each new one
 def _list_days(fact: Document) -> set[str]:
     """Return the days (ISO) that a fact gives in its head or its words, but not that of its statement."""
     stated = notes.parse_time(fact.created)
@@ -444,9 +449,14 @@ def _list_days(fact: Document) -> set[str]:
     return found - {(fact.created or "")[:10]}
 
 
+@lru_cache(maxsize=8192)
+def _list_words(text: str) -> frozenset[str]:
+    return Reading(text).words
+
+
 def _count_shared(one: Document, other: Document, entities: Collection[str]) -> int:
     """Return the number of content words that two facts share besides the names of `entities`."""
-    words = Reading(one.text).words & Reading(other.text).words
+    words = _list_words(one.text) & _list_words(other.text)
     return len(words - STOP_WORDS - {part for key in entities for part in key.split()})
 
 
@@ -457,7 +467,7 @@ def _give_other_values(one: Document, other: Document, *, has_topic: bool) -> bo
     earlier, later = sorted((one, other), key=lambda fact: fact.created or "")
     days, others = _list_days(earlier), _list_days(later)
     is_ahead = bool(days) and max(days) >= (later.created or "9")[:10]
-    if is_ahead and days != others and (others or not _SPANS.isdisjoint(Reading(later.text).words)):
+    if is_ahead and days != others and (others or not _SPANS.isdisjoint(_list_words(later.text))):
         return True
     left, right = list_values(one.text), list_values(other.text)
     return has_topic and any(
@@ -506,6 +516,8 @@ def may_be_same(pair: Pair) -> bool:
 
 
 class _Comparison(PairQuestion):
+    output_tokens = 20  # of most pairs it is a number
+
     def find_problem(self, pair: Pair, judgement: Judgement) -> str | None:
         if judgement.says != "same":
             return None
