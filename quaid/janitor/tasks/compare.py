@@ -83,7 +83,7 @@ MAX_WORDS = 24
 MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
 MAX_ALIKE = 10
-"""A model that calls this many pairs of a batch the same, all of them, has not compared them."""
+"""A model that gives this many pairs of a batch one verdict, all of them, has not compared them."""
 _BLOCK, _ROUNDING = 512, 1e-6
 _SPANS = frozenset({"day", "days", "week", "weeks", "month", "months"})
 MAX_OF_ENTITY = 5
@@ -354,8 +354,10 @@ class PairQuestion(ModelQuestion[Pair]):
                 yield f"it leaves out {', '.join(lost)}: merge them in one sentence with these words"
 
     def find_carelessness(self, _: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
-        is_careless = len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"same"}
-        return f"all {len(given)} pairs are called the same" if is_careless else ""
+        verdicts = {item["verdict"] for item in given}
+        hasty = {"same", *(CONFLICTS if self.prompt == TASK else ())}
+        is_careless = len(given) >= MAX_ALIKE and len(verdicts) == 1 and verdicts <= hasty
+        return f"all {len(given)} pairs are called the same: {verdicts.pop()}" if is_careless else ""
 
     def check(self, batch: Sequence[Pair], value: Mapping[str, Any]) -> list[str | ItemProblem]:
         careless = self.find_carelessness(batch, self.given(value))
