@@ -86,6 +86,14 @@ _VAGUE = r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|ear
 _VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
 _SIDE = r"(?i)\b(?:before|after)\b"
 _WEEKDAY = r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_SENTENCES = r"(?<=[.!?])\s+|\n"
+_CLAUSE = (
+    r"(?i)[,;:()\u2013\u2014]|\s-\s|\b(?:but|and|because|although|aber|und|sondern|weil|pero|y|mais|et|e|ma|en|maar)\b"
+)
+_IN_PLACE = r"(?i)\b(?:instead of|rather than|no longer|anstatt|statt|en lugar de|au lieu de)\b"
+_EMPHASIS = (
+    r"(?i)\b(?:can['’]?t wait|not (?:just|only)|couldn['’]?t be|no (?:doubt|problem|worries))\b|^no(?:[,.!]| wait\b)"  # noqa: RUF001
+)
 _OPENS = r"[\s,]*\($"
 _SLACK = timedelta(days=7)
 
@@ -199,6 +207,28 @@ def is_about_others(one: str, other: str) -> bool:
     left, right = _understand(one, other), _understand(other, one)
     has_names = bool(left.names and right.names)
     return has_names and right.words.isdisjoint(left.names) and left.words.isdisjoint(right.names)
+
+
+def is_denied(statement: str, source: str) -> bool:
+    """Return whether one of `statement` and the clause of `source` that it is about is a denial, and not the other.
+
+    Without a clause that has half of the words there is nothing to compare.
+    """
+    usual = stop_words(language(statement) or "en") | _NEGATIONS
+    wanted = {_stem(word) for word in find_words(statement) if word not in usual}
+    is_negated, shares = _denies(statement), dict[int, set[bool]]()
+    for sentence in (each for each in re.split(_SENTENCES, source) if not each.endswith("?")):
+        for clause in re.split(_CLAUSE, sentence):
+            words = {_stem(word) for word in find_words(clause) if word not in usual}
+            shared = len(wanted & words)
+            if shared and 2 * shared >= min(len(wanted), len(words)):
+                # `A, not B` may be worded as `not B`, and never as `B`.
+                shares.setdefault(shared, set()).add(_denies(sentence if is_negated else clause))
+    return bool(shares) and shares[max(shares)] == {not is_negated}
+
+
+def _denies(text: str) -> bool:
+    return Reading(re.sub(_EMPHASIS, "", text)).negations > 0 or re.search(_IN_PLACE, text) is not None
 
 
 def find_lost_detail(winner: str, dropped: str) -> str | None:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.capture import extraction
 from quaid.capture.extraction import Extraction
-from quaid.capture.note_finder import show_known_names
+from quaid.capture.note_finder import NoteFinder, show_known_names
 from quaid.capture.piece_reader import PieceReader, name_relations
 from quaid.capture.prompt_pieces import (
+    ASSISTANT,
     Material,
     Piece,
     first_piece,
@@ -32,6 +33,9 @@ from quaid.local.session_notes import SessionNotes
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
+
+if TYPE_CHECKING:
+    from quaid.open_vault import OpenVault
 
 
 class ConversationReading(NamedTuple):
@@ -67,6 +71,10 @@ class ConversationReader(PieceReader):
     prompt = extraction.PROMPT
     units = "turns"
 
+    def __init__(self, vault: OpenVault) -> None:
+        super().__init__(vault)
+        self._finder = NoteFinder(vault.root, vault.settings, vault.embedding, vault.matrix)
+
     def begin_run(self) -> None:
         """Reset what counts towards the caps of a run."""
         self._run = None
@@ -89,7 +97,7 @@ class ConversationReader(PieceReader):
         if states_nothing(material):
             return ConversationReading(material, Extraction())
         try:
-            pieces = split_material(material, extraction.PIECE_TOKENS)
+            pieces = [*map(self._with_related, split_material(material, extraction.PIECE_TOKENS))]
             parts, quarantined = self.read_pieces(material.session, pieces)
         except ModelError as error:
             where = self.quarantine_error(material.session, error)
@@ -102,7 +110,7 @@ class ConversationReader(PieceReader):
         material = read_material(text)
         if not material.turns:
             return None
-        piece = first_piece(material, extraction.PIECE_TOKENS)
+        piece = self._with_related(first_piece(material, extraction.PIECE_TOKENS))
         prompt = self.models.prompt(self.prompt)
         # Quaid's model has nothing but this prompt; a host's has tools, and the text could make it use them.
         inputs = {slot: neutralise(text) for slot, text in self.inputs(piece).items()}
@@ -113,11 +121,11 @@ class ConversationReader(PieceReader):
         material = read_material(text, everything=everything, through=answer.through)
         if not material.turns:
             return ConversationReading(material, Extraction())
-        prompt, piece = self.models.prompt(self.prompt), first_piece(material)
+        prompt, piece = self.models.prompt(self.prompt), self._with_related(first_piece(material))
         given: Any = admit_all(dict(answer.value))[0]
         draft = read_value(given, prompt.schema, partial(extraction.find_problems, piece=piece))
         value = draft.value
-        if value is None or (value["facts"] and len(extraction.find_problems(value, piece)) == len(value["facts"])):
+        if value is None or (value["facts"] and len(extraction.find_uncited(value, piece)) == len(value["facts"])):
             raise BadInputError(
                 f"The answer about session {material.session} cannot be used: {'; '.join(draft.complaints)}. "
                 "Mend that and give it again with this session."
@@ -132,6 +140,10 @@ class ConversationReader(PieceReader):
         inputs = piece.inputs(owner, known, datetime.now(UTC).date())
         # An episode's owner may have written secrets into it that no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
+
+    def _with_related(self, piece: Piece) -> Piece:
+        said = [turn.text for turn in (*piece.notes, *piece.turns) if turn.speaker != ASSISTANT]
+        return replace(piece, related=tuple(self._finder.find_related(self._vault.visible_index(), said)))
 
     def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
         return extraction.read_answer(value, piece)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entities import NamedThing
-from quaid.capture.facts import FactsPlan, NewFact, StoredFact
+from quaid.capture.facts import HAPPENED, FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
+from quaid.claims import is_denied
 from quaid.errors import BadInputError
 from quaid.llm.exchange import ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
@@ -41,11 +42,15 @@ PIECE_TOKENS = 12_000
 """A longer conversation is given to the model in overlapping pieces of this size."""
 MAX_SHOWN = 200
 """Characters of a malformed fact that are shown where it is left out."""
+DENIED_CONFIDENCE = 0.5
+"""The most for a fact that contradicts its only turn even after it was sent back."""
 MAX_LISTED = 100
 """Facts listed in a commit's body; the rest is counted."""
 
+KINDS = frozenset({"person", "pet", "place", "organization", "project", "event", "thing", "concept"})
+"""Of names."""
+
 _CITED = re.compile(r"(\d{1,9})\D*\Z")
-_HAPPENED = frozenset({"event", "experience"})
 _ANYBODY = frozenset({"", "user", "human", "somebody", "you", "me"})
 """Speakers without a name."""
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
@@ -119,9 +124,18 @@ def learned_fields(plan: WritePlan, found: Extraction) -> dict[str, Any]:
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
-    """Return the repairable problems of facts in an answer that fits its schema, ten at most; none where it cites no
-    turns, as of a file.
-    """
+    """Return the repairable problems of facts in an answer that fits its schema, ten at most."""
+    spoken = {turn.number: turn.text for turn in (*piece.turns, *piece.notes)}
+    found = find_uncited(value, piece)
+    for place, fact in enumerate(value["facts"]):
+        cited = [*(set(_cited(fact.get("turns", ()))) & spoken.keys())]
+        if len(cited) == 1 and is_denied(fact["text"], spoken[cited[0]]):
+            found.append(ItemProblem("facts", place, f"or its turn t{cited[0]} denies what the other says"))
+    return found[:10]
+
+
+def find_uncited(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
+    """Return the facts that cite no turn of `piece`; none of an answer that cites no turns, as of a file."""
     known = piece.numbers
     found = []
     for place, fact in enumerate(value["facts"]):
@@ -130,7 +144,7 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
             what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
             turns = f"t{min(known)} to t{max(known)}" if known else "none"
             found.append(ItemProblem("facts", place, f"{what}; the turns are {turns}"))
-    return found[:10]
+    return found
 
 
 def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
@@ -138,8 +152,11 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     turns = {turn.number: turn for turn in (*piece.turns, *piece.notes)}
     facts: list[NewFact] = []
     left_out: list[LeftOut] = []
-    for raw in value["facts"]:
-        fact = _read_fact(raw, turns, piece.material)
+    read = [_read_fact(raw, turns, piece.material) for raw in value["facts"]]
+    pools = {"f": [fact.text for fact in read], "": [fact.id for fact in piece.related]}
+    for raw, fact in zip(value["facts"], read, strict=True):
+        if raw.get("non_literal"):
+            continue
         reasons = {
             f"fewer than {MINIMUM_WORDS} words": not is_long_enough(fact.text),
             "it rests on no turn of this conversation": not fact.turns,
@@ -150,26 +167,25 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         }
         reason = next((reason for reason, holds in reasons.items() if holds), None)
         if reason is None:
-            facts.append(fact)
+            older, same = (_find_marked(raw.get(mark), pools) for mark in ("replaces", "confirms"))
+            # What says that it is the same and something else is compared by the next run of the janitor.
+            facts.append(fact if older and same else replace(fact, id=same, replaces=older))
         else:
             left_out.append(LeftOut(fact.text, reason))
-    snippets: dict[str, tuple[str, ...]] = {}
-    journal: dict[str, tuple[str, ...]] = {}
-    for file in CORE_FILES:
-        lines = [clean_line(line) for line in (value.get("snippets") or {}).get(file) or ()]
-        if safe := tuple(line for line in lines if line and not _is_order(line)):
-            snippets[file] = safe
-        entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
-        if entry and not _is_order(entry):
-            journal[file] = (entry,)
-    things = [
-        NamedThing(
-            clean_line(one["name"]), one.get("kind"), _unique(filter(None, map(clean_line, one.get("aliases") or ())))
-        )
-        for one in value.get("names") or ()
-    ]
+    core: dict[str, dict[str, tuple[str, ...]]] = {"snippets": {}, "journal": {}}
+    for part, found in core.items():
+        for line in value.get(part) or ():
+            file, _, text = line.partition(":")
+            safe = clean_line(text) if part == "snippets" else clean_text(text).strip()
+            if file in CORE_FILES and safe and not _is_order(safe):
+                found[file] = (*found.get(file, ()), safe)
+    things: list[NamedThing] = []
+    for one in value.get("names") or ():
+        name, *rest = map(clean_line, one.split("|"))
+        kind = rest.pop(0).lower() if rest and rest[0].lower() in KINDS else None
+        things.append(NamedThing(name, kind, _unique(filter(None, rest))))
     names = _merge_names(thing for thing in things if thing.name)
-    return Extraction(tuple(facts), names, snippets, journal, tuple(left_out))
+    return Extraction(tuple(facts), names, core["snippets"], core["journal"], tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction:
@@ -182,6 +198,8 @@ def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction
         first = merged.setdefault(text_hash(fact.text), fact)
         merged[text_hash(fact.text)] = replace(
             first,
+            id=first.id or fact.id,
+            replaces=first.replaces or fact.replaces,
             confidence=max(first.confidence, fact.confidence),
             turns=_unique((*first.turns, *fact.turns)),
             keywords=_unique((*first.keywords, *fact.keywords)),
@@ -212,24 +230,31 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
     # `yesterday` in turns of several days has no date, as far as one can tell.
     stated_at = ((cited[0].at if cited else None) or material.started) if len(days) <= 1 else None
     speakers = [turn.speaker for turn in cited if not turn.is_note]
-    is_assistant = bool(speakers) and all(name_key(speaker) == "assistant" for speaker in speakers)
     named = clean_line(raw.get("speaker") or "")
     # For an unnamed speaker the model may know the name.
     is_unknown = not speakers or any(name_key(one) in _ANYBODY for one in speakers)
     other = named if named and is_unknown else next(iter(speakers), "")
     speaker = next((one for one in speakers if name_key(one) == name_key(named)), other)
-    # A claim of the assistant alone is not the person's, whatever the model makes of it.
-    source = "assistant" if is_assistant and raw["source"] == "user" else raw["source"]
+    # The cited turns decide whose claim it is: that of the assistant alone is not a person's, nor the other way round.
+    source = raw["source"]
+    if speakers and all(name_key(one) == "assistant" for one in speakers):
+        source = "assistant"
+    elif source == "assistant" and all(name_key(one) in _ANYBODY for one in speakers):
+        source = "user" if speakers else source
     confidence = float(raw["confidence"])
+    if len(cited) == 1 and is_denied(raw["text"], cited[0].text):
+        confidence = min(confidence, DENIED_CONFIDENCE)
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
-        with suppress(BadInputError):  # it joins no two things
-            edges.append(
-                normalise_edge(Edge(clean_line(edge["subject"]), edge["relation"], clean_line(edge["object"])))
-            )
+        ends = edge.split("|") if isinstance(edge, str) else (edge["subject"], edge["relation"], edge["object"])
+        with suppress(BadInputError, ValueError):  # it joins no two things
+            subject, relation, target = map(clean_line, ends)
+            edges.append(normalise_edge(Edge(subject, relation, target)))
     since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
     # An event stays true; only a state or a plan ends.
-    is_event = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
+    has_happened = raw["category"] in HAPPENED
+    durability = raw.get("durability") or ("immutable" if has_happened else "mutable")
+    is_event = has_happened or durability == "immutable"
     has_end = until and not is_event and not (since and until <= since)
     return NewFact(
         with_dates(clean_line(raw["text"]), stated_at),
@@ -237,7 +262,7 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
         status="pending",
         confidence=confidence,
         extraction_confidence=confidence if source == "assistant" else None,
-        durability=raw["durability"],
+        durability=durability,
         privacy=raw.get("privacy") or "private",
         speaker=speaker or None,
         source=source,
@@ -287,6 +312,13 @@ def _cited(turns: Iterable[str]) -> Iterator[int]:
             yield int(found[1])
 
 
+def _find_marked(mark: str | None, pools: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the fact that `2` (a related fact) or `f2` (a fact of the same answer) means, None where there is none."""
+    found = re.fullmatch(r"[\[#\s]*(f?)(\d{1,3})[\].\s]*", mark or "")
+    pool = pools[found[1]] if found else ()
+    return pool[int(found[2]) - 1] if found and 0 < int(found[2]) <= len(pool) else None
+
+
 def _date(value: str | None) -> str | None:
     text = (value or "").strip()[:10]
     if not _DATE.fullmatch(text):
@@ -315,9 +347,10 @@ def build_message(
     missing: Sequence[str] = (),
 ) -> Message:
     """Return the message of a commit that stores what was learned. `source` are its first trailers."""
-    new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
+    new, confirmed, replaced = map(stored.with_outcome, ("created", "confirmed", "replaced"))
     sections = {
         "New": [fact.text for fact in new],
+        "No longer true": [fact.text for fact in replaced],
         "Confirmed": [fact.text for fact in confirmed],
         "No longer in the file": missing,
         "New names": stored.entities,
@@ -331,7 +364,7 @@ def build_message(
     trailers = [*source]
     trailers += [("Quaid-Model", found.model)] if found.model else []
     trailers += [("Quaid-Prompt", found.prompt)] if found.prompt else []
-    trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed)]
+    trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed, *replaced)]
     return Message(subject, "\n\n".join(body), tuple(trailers))
 
 

@@ -21,8 +21,10 @@ from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
 from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
+from quaid.capture.replacements import find_confirmed, find_replaced
 from quaid.capture.transcripts import read_conversations
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
+from quaid.config import own_names
 from quaid.errors import (
     TROUBLE_FOR_ALL,
     BadInputError,
@@ -320,7 +322,13 @@ class Extractor:
         new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
         names = self._plan_names(turns, when)
         same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
-        planned = facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
+        root, owners = self._vault.root, own_names(self._vault.root, self._settings)
+        same = [same[place] or find_confirmed(index, root, fact) for place, fact in enumerate(new)]
+        new = [replace(fact, id=None) for fact in new]
+        replaced = find_replaced(index, root, new, same, owners, when)
+        planned = facts.plan_facts(
+            new, same, names, when, found.renamed, things=found.names, turns=texts, replaced=replaced
+        )
         learned = (*planned.edits, *self._plan_core(found, options.trigger, when))
         details["waiting"] = not self._is_facts_only and any(turn.number > material.last for turn in everything)
         return WritePlan(

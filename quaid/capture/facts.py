@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -16,6 +16,7 @@ from quaid.capture.entities import EntityNames, FindNote, NamedThing, plan_entit
 from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
+from quaid.text.dates import find_dates
 from quaid.text.invisible import without_unseen
 from quaid.text.words import is_long_enough, is_whole_word
 from quaid.vault import frontmatter, layout, markdown, notes
@@ -23,6 +24,8 @@ from quaid.vault.layout import Layout
 
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining uncertainty that one confirmation removes."""
+HAPPENED = frozenset({"event", "experience"})
+"""Types of facts that stay true."""
 ASSISTANT_FACTOR = 0.9
 """Factor on the confidence of what an assistant inferred."""
 
@@ -33,10 +36,11 @@ _CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to store. Its fields after `text`, but for `edges`, are the frontmatter of its note, in this order.
+    """A fact to store. Its fields from `id` to `document` are the frontmatter of its note, in this order.
 
-    An `id` is given where the same fact must get the same id again. `turns` and `document` are links to its sources;
-    until the note of the source has a name, `turns` are the numbers of turns.
+    An `id` is given where the same fact must get the same id again, or where a model says that it is the fact with that
+    id. `replaces` is the id of the fact that it replaces, or the text of another new one. `turns` and `document` are
+    links to its sources; until the note of the source has a name, `turns` are the numbers of turns.
     """
 
     text: str
@@ -62,9 +66,10 @@ class NewFact:
     turns: tuple[str, ...] = ()
     document: str | None = None
     edges: tuple[Edge, ...] = ()
+    replaces: str | None = None
 
 
-_FIELDS = tuple(each.name for each in fields(NewFact) if each.name not in {"text", "edges"})
+_FIELDS = tuple(each.name for each in fields(NewFact) if each.name not in {"text", "edges", "replaces"})
 
 
 Duplicate = StoredNote | int | None
@@ -72,7 +77,7 @@ Duplicate = StoredNote | int | None
 
 
 class StoredFact(NamedTuple):
-    """A new fact in the vault. `outcome` is created, confirmed, or known: this source stated it before."""
+    """A fact in the vault. `outcome` is created, confirmed, known: this source stated it before, or replaced."""
 
     id: str
     path: str
@@ -153,15 +158,25 @@ def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, 
     return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode() if changes else data)
 
 
+def begin_when_stated(fact: NewFact, now: datetime) -> NewFact:
+    """Return a fact that replaces another, true since it was stated where nothing else is known. What happened once or
+    cannot change is a correction, and a text with a date has its own days.
+    """
+    stated = fact.created or now
+    has_days = fact.type in HAPPENED or fact.durability == "immutable" or fact.valid_from or fact.valid_until
+    return fact if has_days or find_dates(fact.text, stated) else replace(fact, valid_from=f"{stated:%Y-%m-%d}")
+
+
 def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
-    """Mark a fact as replaced by another, and as true until then if that is known.
+    """Mark a fact as replaced by another, and as true until then if that is known and not before it began.
 
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
     """
     text = data.decode("utf-8")
     changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
-    if until and not frontmatter.parse(text).fields.get("valid_until"):
+    head = frontmatter.parse(text).fields
+    if until and not head.get("valid_until") and str(head.get("valid_from") or "")[:10] <= until:
         changes["valid_until"] = until
     return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
 
@@ -209,6 +224,7 @@ def plan_facts(
     things: Sequence[NamedThing] = (),
     turns: Iterable[str] = (),
     known: Collection[str] | None = None,
+    replaced: Sequence[tuple[StoredNote | int, int]] = (),
 ) -> FactsPlan:
     """Store each of `new`, or confirm the one of `same`, at the same place, that makes the same claim.
 
@@ -224,7 +240,10 @@ def plan_facts(
         things: the names that the model gave.
         turns: the texts that it read.
         known: the names of the facts that this source stated before; None where their citations show that.
+        replaced: facts that one of `new`, given by its place, replaces: notes, or the places of others of `new`.
     """
+    replacing = {place for _, place in replaced}
+    new = [begin_when_stated(fact, now) if place in replacing else fact for place, fact in enumerate(new)]
     edges = [
         _rename(fact.edges, renamed or {}) if duplicate is None else ()
         for fact, duplicate in zip(new, same, strict=True)
@@ -266,8 +285,36 @@ def plan_facts(
             note_id, edit = plan_fact(replace(fact, edges=own), now, names.written, names.layout)
             drafts[edit.rel_path] = edit
             stored.append(StoredFact(note_id, edit.rel_path, fact.text, "created"))
+    stored += end_replaced(new, replaced, stored, drafts, now)
     changed = [edit for edit in drafts.values() if edit.after != edit.before]
     return FactsPlan((*changed, *names.edits), tuple(stored), tuple(names.created), sum(map(len, placed)))
+
+
+def end_replaced(
+    new: Sequence[NewFact],
+    replaced: Sequence[tuple[StoredNote | int, int]],
+    stored: Sequence[StoredFact],
+    drafts: dict[str, Edit],
+    now: datetime,
+) -> Iterator[StoredFact]:
+    """Change in `drafts` what one of `new` replaces, and yield those notes. A state that the new one only follows later
+    holds until then.
+    """
+    for old, place in replaced:
+        fact, path = new[place], old.rel_path if isinstance(old, StoredNote) else stored[old].path
+        data = drafts[path].after if path in drafts else old.data if isinstance(old, StoredNote) else None
+        stated = notes.render_time(fact.created or now)[:10]
+        began = (fact.valid_from or stated)[:10] if fact.type not in HAPPENED else stated
+        with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+            note = notes.parse_note(path, data or b"")
+            dates = [found.start.isoformat() for found in find_dates(note.text, fact.created or now)]
+            if began > stated >= max(note.valid_from or "", *dates, ""):
+                after = frontmatter.set_fields((data or b"").decode(), {"valid_until": began}).encode()
+            else:
+                after = supersede(path, data or b"", stored[place].path, began).after or b""
+            drafts[path] = replace(drafts.get(path) or Edit(path, data, None), after=after)
+            if isinstance(old, StoredNote):
+                yield StoredFact(old.id, path, note.text, "replaced")
 
 
 def _rename(edges: Sequence[Edge], renamed: Mapping[str, tuple[str, bool]]) -> list[Edge]:

@@ -23,14 +23,20 @@ from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
+from quaid.text.language import language
 from quaid.vault import files, frontmatter, layout, notes
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
+    from quaid.index.port import EmbedderRow, IndexConnection
     from quaid.index.vectors import VectorMatrix
 
 SIMILAR_FACTS = 24
 """Nearest chunks, turns among them, that a new fact is compared with."""
+MAX_RELATED = 8
+"""Stored facts that a model is shown with a conversation."""
+_MAX_COMPARED = 40
+_COMPARED_CHARS = 400
+_NAMED_BONUS = 0.1
 _MAX_SHOWN_NAMES = 60
 _MAX_TIES = 4
 _MIN_NAME_CHARS = 2
@@ -74,6 +80,34 @@ class NoteFinder:
             known = found[place] or alike.get(place)
             found[place] = next(same, None) if known is None else known
         return found
+
+    def find_related(self, index: IndexConnection, turns: Sequence[str]) -> list[Document]:
+        """Return the owner's living facts that `turns` may repeat or replace, the nearest to one of them first.
+
+        A turn counts with the one before it, which it may answer; a fact counts more if it is about a name in them.
+        """
+        import numpy as np
+
+        facts = {each.chunk_id: each for each in documents.list_living(index) if each.owner == self._settings.owner}
+        pairs = zip(("", *turns), turns, strict=False)
+        windows = [" ".join(pair)[-_COMPARED_CHARS:] for pair in pairs][-_MAX_COMPARED:] if facts else []
+        row, embedded = self._embed(index, windows)
+        nearness: dict[int, float] = defaultdict(float)
+        for place, text in enumerate(windows):
+            match = fulltext.match_any(fulltext.terms(text, language(text)))
+            near = fulltext.search(index, match, MAX_RELATED, facts)
+            scored = [(chunk_id, score / near[0][1] / 2) for chunk_id, score in near if near[0][1]]
+            if row is not None and embedded is not None:
+                vector = np.frombuffer(embedded[place], "<f4")
+                scored += self._matrix.search(index, row, vector, MAX_RELATED, frozenset(facts))
+            for chunk_id, score in scored:
+                nearness[chunk_id] = max(nearness[chunk_id], score)
+        spoken = f" {name_key(' '.join(windows))} "
+        names = {f" {key} " for name, _ in graph.entity_names(index) if (key := name_key(name)) and key in spoken}
+        for chunk_id in nearness:
+            said = f" {name_key(facts[chunk_id].text)} "
+            nearness[chunk_id] += _NAMED_BONUS * any(name in spoken and name in said for name in names)
+        return [facts[chunk_id] for chunk_id in sorted(nearness, key=lambda each: -nearness[each])[:MAX_RELATED]]
 
     def find_entity(self, index: IndexConnection, name: str) -> StoredNote | None:
         """Return the entity note of this name, else the owner's own note, else the file of this name, which `index` may
@@ -139,11 +173,7 @@ class NoteFinder:
         import numpy as np
 
         nearest: dict[int, set[int]] = {}
-        row, embedded = vectors.active_embedder(index), None
-        embedder = self._embedding.embedder_of(row) if row is not None else None
-        if embedder is not None:
-            with suppress(EmbeddingError):  # then only words are compared
-                embedded = self._embedding.vectors_of(embedder, [fact.text for fact in new])
+        row, embedded = self._embed(index, [fact.text for fact in new])
         for place, fact in enumerate(new):
             if found[place] is None:
                 phrase = fulltext.match_any([fulltext.as_phrase(fact.text)])
@@ -164,6 +194,15 @@ class NoteFinder:
                     alike[place] = same
                     break
         return alike
+
+    def _embed(self, index: IndexConnection, texts: Sequence[str]) -> tuple[EmbedderRow | None, list[bytes] | None]:
+        """Return the embedder of `index` and the vectors of `texts`, None for what is not there."""
+        row, embedded = vectors.active_embedder(index), None
+        embedder = self._embedding.embedder_of(row) if row is not None else None
+        if embedder is not None:
+            with suppress(EmbeddingError):  # then only words are compared
+                embedded = self._embedding.vectors_of(embedder, texts)
+        return row, embedded
 
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> StoredNote | None:
         """Return the note of a duplicate, or of the fact that it was merged into unless that differs."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from quaid.capture.episode_note import NOTE_SPEAKER
+from quaid.index.documents import Document
 from quaid.llm.prices import estimate_tokens
 from quaid.text.replies import asks_nothing
 from quaid.vault import episodes, frontmatter, markdown, notes
@@ -62,12 +63,13 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One prompt: `turns` to learn from, `earlier` ones as context, `notes` to self."""
+    """One prompt: `turns` to learn from, `earlier` ones as context, `notes` to self, the `related` stored facts."""
 
     material: Material
     turns: tuple[NumberedTurn, ...]
     earlier: tuple[NumberedTurn, ...] = ()
     notes: tuple[NumberedTurn, ...] = ()
+    related: tuple[Document, ...] = ()
 
     @property
     def text(self) -> str:
@@ -89,6 +91,7 @@ class Piece:
         return {
             "session": "\n".join(" ".join(line.split()) for line in lines),
             "known": known or "(none)",
+            "related": "\n".join(f"{n}. {_show_fact(fact)}" for n, fact in enumerate(self.related, 1)) or "(none)",
             "notes": _shown(self.notes),
             "earlier": _shown(self.earlier),
             "conversation": _shown(self.turns),
@@ -221,6 +224,15 @@ def _line(turn: NumberedTurn) -> str:
     # Only a turn begins a line with a number: a quotation cannot pass for one.
     text = turn.text.replace("\n", "\n  ")
     return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
+
+
+def _show_fact(fact: Document) -> str:
+    by = f" by {fact.speaker}" if fact.speaker else ""
+    days = [
+        f"said {fact.created[:10]}{by}" if fact.created else "",
+        f"until {fact.valid_until}" if fact.valid_until else "",
+    ]
+    return f"{' '.join(fact.text.split())} ({', '.join(filter(None, days))})"
 
 
 def _text(fields: Mapping[str, object], key: str) -> str | None:

@@ -240,10 +240,9 @@ class Writer:
         if old is None:
             return WritePlan(written, (edit,), message)
         until = (fact.valid_from or notes.render_time(_now()))[:10]
-        has_begun = (old.valid_from or "")[:10] <= until
         with naming_broken_note(old.path):
             data = self._read(old.path)
-            ended = facts.supersede(old.path, data, edit.rel_path, until if has_begun else None)
+            ended = facts.supersede(old.path, data, edit.rel_path, until)
         text = documents.text_of(visible, old.doc_id)
         hint = f'It replaces "{text}", which is kept as no longer true. Take that back with: quaid restore {old.id}'
         trailers = (*message.trailers, ("Quaid-Fact", old.id))

@@ -155,7 +155,7 @@ def _show_extracted(invocation: Invocation, done: ExtractResult) -> None:
         head = f"{styled(kept, 'green')}: {turns} of session {done.session}"
     else:
         head = f"Nothing new: session {done.session} is kept already, {count(done.turns, 'turn')}"
-    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
+    marks = {"created": "", "confirmed": " (said again)", "known": " (known)", "replaced": " (no longer true)"}
     details = known(
         ("snippets", ", ".join(f"{number} for {file}" for file, number in done.snippets.items())),
         ("journal", ", ".join(done.journal)),

@@ -96,7 +96,7 @@ class ClaudeCodeProvider:
 
         system = admit(request.instructions, keep_lines=True).text
         command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", system]
-        command += ["--json-schema", json.dumps(without_limits(request.schema))]
+        command += ["--json-schema", json.dumps(without_limits(request.schema, is_strict=False))]
         # The process takes a single question, so all turns go in one text.
         (_, first), *later = request.turns
         parts = [f"Your answer was:\n{text}" if role == "assistant" else text for role, text in later]

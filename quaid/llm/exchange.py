@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from quaid.llm.schema import outline
 from quaid.model import ModelUsage, PlannedCall, SpendingCap, Tier
 
 _MAX_TOKENS = 100_000_000
@@ -75,8 +75,8 @@ class Request:
 
 
 def with_schema(instructions: str, schema: Mapping[str, Any]) -> str:
-    """Return the system part of a prompt with the schema of its answer below it."""
-    return f"{instructions} Its schema:\n{json.dumps(schema, ensure_ascii=False)}"
+    """Return the system part of a prompt with the form of its answer below it."""
+    return f"{instructions} Its form, where ? marks what may be left out:\n{outline(schema)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The part of JSON Schema that prompts use: what requests show of it, and how an answer is read by it.
 
-Objects allow no other properties than they name. Those that are not required may be missing or null; in requests they
-are required and may be null, as the providers' strict structured output demands. `default` replaces a value that is
-required and missing, or that cannot be used.
+Objects allow no other properties than they name. Those that are not required may be missing or null; where a service's
+strict structured output demands it, requests have them required and nullable. `default` replaces a value that is
+missing or cannot be used.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _SENTENCES = {
     "maxLength": "must have {} characters or fewer",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXT = {"type": "string"}
 _NOTHING = frozenset({"null", "none"})
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15}|,\d{1,2})?\s*%?")
@@ -100,15 +101,30 @@ def without_limits(schema: Any, *, is_strict: bool = True) -> Any:
     return bare
 
 
+def outline(schema: Mapping[str, Any]) -> str:
+    """Return the form of an answer in a line, as a model reads it: `{"text": string, "turns"?: string[]}`. A question
+    mark is after the name of what may be left out.
+    """
+    if "enum" in schema:
+        return "|".join(json.dumps(choice) for choice in schema["enum"] if choice is not None)
+    kinds = kinds_of(schema) - {"null"}
+    if "object" in kinds:
+        marks = {name: "" if name in schema["required"] else "?" for name in schema["properties"]}
+        parts = [f'"{name}"{marks[name]}: {outline(part)}' for name, part in schema["properties"].items()]
+        return f"{{{', '.join(parts)}}}"
+    return f"{outline(schema['items'])}[]" if "array" in kinds else "|".join(sorted(kinds))
+
+
 # -- careless values ---------------------------------------------------------------------------------------------------
 
 
 def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return `value` in the form of `schema`, as far as it is unambiguous; the rest stays as it is.
 
-    So are read: numbers and truth values in strings, numbers where a string is wanted, one thing where a list is
-    wanted, names in another case, null for nothing, half characters. Dropped are properties that the schema does not
-    name, and optional ones and parts of inner lists that cannot be used; a `default` replaces what is required.
+    So are read: numbers and truth values in strings, numbers where a string is wanted, an object where one is wanted
+    (its texts with bars between them), an object where a list of strings is wanted (`name: text`), one thing where a
+    list is wanted, names in another case, null for nothing, half characters. Dropped are properties that the schema
+    does not name, and optional ones and parts of inner lists that cannot be used; a `default` replaces what is missing.
     """
     kinds = kinds_of(schema)
     if value is None and "null" in kinds:
@@ -145,7 +161,7 @@ def _as_object(value: Any, schema: Mapping[str, Any]) -> Any:
     for name, part in schema["properties"].items():
         is_required = name in schema["required"]
         if named.get(name) is None and "null" not in kinds_of(part):
-            if is_required and "default" in part:
+            if "default" in part:
                 read[name] = part["default"]
             elif is_required and name in named:
                 read[name] = [] if "array" in kinds_of(part) else None
@@ -162,6 +178,10 @@ def as_list(value: Any, item: Mapping[str, Any]) -> Any:
     if value is None:
         return []
     is_one = isinstance(value, dict) if "object" in kinds_of(item) else isinstance(value, str | int | float)
+    if isinstance(value, dict) and "string" in kinds_of(item):
+        given = {name: as_list(texts, _TEXT) for name, texts in value.items()}
+        texts = [f"{name}: {text}" for name, parts in given.items() for text in parts if isinstance(text, str) and text]
+        return texts or value
     return [value] if is_one else value
 
 
@@ -175,6 +195,9 @@ def _as_scalar(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
     if "string" in kinds:
         if isinstance(value, int | float) and abs(value) < 1e15:
             value = str(int(value) if value == int(value) else value)
+        if isinstance(value, dict):
+            given = (part for each in value.values() for part in as_list(each, _TEXT) or ())
+            value = " | ".join(part for part in given if isinstance(part, str)) or value
         return _as_choice(value, schema.get("enum", ())) if isinstance(value, str) else value
     if isinstance(value, str):
         text = value.strip()

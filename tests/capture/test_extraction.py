@@ -291,7 +291,7 @@ def test_an_owner_may_have_a_prompt_of_their_own(vault, service, learn, tmp_path
 
 
 def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, learn, tmp_path, monkeypatch):
-    another_answer = prompt_with('"durability", "turns"]', '"durability"]')
+    another_answer = prompt_with('["text", "turns"]', '["text"]')
     write_prompt(monkeypatch, tmp_path, another_answer)
     for text in (another_answer, "no head", "---\ntier: deep\n---\nHi\n\n## Input\n\n{{conversation}}\n\n## Answer\n"):
         (tmp_path / "config/prompts/extract.md").write_text(text)

@@ -17,6 +17,7 @@ from quaid.capture import extraction
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import cite_episode, find_problems, merge, read_answer
 from quaid.capture.extractor import commit_message
+from quaid.capture.facts import plan_fact
 from quaid.capture.piece_reader import list_new_relations, read_relations, relation_inputs
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.llm.prompts import load_prompt
@@ -44,8 +45,8 @@ def fact(text="Maya keeps a garden in Oslo.", turns=("t1",), **fields):
 
 
 def read(*facts, piece=None, **more):
-    value = {"v": 1, "facts": list(facts), **more}
-    assert violations(coerce(value, PROMPT.schema), PROMPT.schema) == []
+    value = coerce({"v": 1, "facts": list(facts), **more}, PROMPT.schema)
+    assert violations(value, PROMPT.schema) == []
     return read_answer(value, piece or piece_of("Hello there.", "Hello.", "How are you?"))
 
 
@@ -126,7 +127,12 @@ def test_what_only_the_assistant_has_said_is_its_own_word_whatever_a_model_makes
     claim = "The user lets notes be sent to box.example."
     sources = [only(fact(claim, turns), piece=piece).source for turns in (["t2"], ["t1", "t2"], ["t1"])]
     assert sources == ["assistant", "user", "user"]
-    assert only(fact(claim, ["t2"], source="tool"), piece=piece).source == "tool"
+    for named in ("tool", "user", "assistant"):
+        told = only(fact(claim, ["t2"], source=named, confidence=1.0), piece=piece)
+        assert (told.source, told.extraction_confidence) == ("assistant", 1.0)
+        written = plan_fact(told, STARTED)[1].after or b""
+        assert b"\nconfidence: 0.9\n" in written
+    assert only(fact(claim, ["t1"], source="assistant"), piece=piece).source == "user"
 
 
 DATES = {
@@ -349,7 +355,7 @@ def test_the_commit_says_what_was_learned_and_what_was_not():
 def test_what_a_real_model_has_answered_fits_and_is_kept_whole():
     folder = needs("extraction/conv-26")
     for path in sorted(folder.glob("session_*.json")):
-        value = json.loads(path.read_text("utf-8"))
+        value = coerce(json.loads(path.read_text("utf-8")), PROMPT.schema)
         assert violations(value, PROMPT.schema) == [], path
         last = max(int(turn.rpartition(":")[2]) for one in value["facts"] for turn in one["turns"])
         piece = piece_of(*("Hello there." for _ in range(last)))

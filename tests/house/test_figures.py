@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "lines": 75_900,
     "record classes": 303,
-    "record fields": 1_799,
+    "record fields": 1_801,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 5.9,

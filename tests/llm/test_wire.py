@@ -454,7 +454,7 @@ def test_a_service_that_knows_less_is_asked_for_less_and_remembered(service, pro
         ask(models)
         assert len(service.asked) == steps + 2
         assert ladder[steps](service.asked[-1])
-    assert "schema" in service.asked[-1]["messages"][0]["content"] or provider == "anthropic"
+    assert "Its form" in service.asked[-1]["messages"][0]["content"] or provider == "anthropic"
 
 
 def test_what_one_service_does_not_know_another_may(service):
