@@ -425,10 +425,10 @@ def _review(question: str, _: Prompt) -> dict[str, Any]:
 
 
 def _pairs(question: str) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+    facts = {line["n"]: line for line in _lines(_slot(question, "facts"))}
     for line in _slot(question, "pairs").splitlines():
-        if line.startswith('{"a"'):
-            shown = json.loads(line)
-            yield from ((b["n"], shown["a"], b) for b in shown["b"])
+        n, a, b = map(int, re.findall(r"\d+", line))
+        yield n, facts[a], facts[b]
 
 
 def _compare(question: str, _: Prompt) -> dict[str, Any]:
