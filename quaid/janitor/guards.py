@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,9 +67,9 @@ class Gate:
         self._worktree = worktree
         self._before = list(self._ask())
 
-    def find_lost(self, touched: Collection[str]) -> list[str]:
-        """Return a sentence for each answer that is lost by now. Hits of logged questions in the notes `touched` do not
-        count, as a decision is about them.
+    def find_lost(self, touched: set[str]) -> list[str]:
+        """Return a sentence for each answer that is lost by now. Hits of logged questions with an id or path in
+        `touched` do not count, as a decision is about them.
         """
         lost: list[str] = []
         for question, (hits, found), (hits_now, found_now) in zip(
@@ -84,7 +84,7 @@ class Gate:
             lost += [
                 f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
                 for hit in (() if question.place else hits[:CHECKED_HITS])
-                if hit.id not in left and hit.path not in touched
+                if hit.id not in left and touched.isdisjoint((hit.id, hit.path))
             ]
         return lost
 

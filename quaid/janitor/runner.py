@@ -172,7 +172,8 @@ class _Run:
             return
         worktree.sync()
         if self._gate is not None:
-            report.lost = self._gate.find_lost({path for decision in report.done for path in decision.paths})
+            decided = (*report.done, *report.asked)  # a question changes the rank of what it is about
+            report.lost = self._gate.find_lost({name for each in decided for name in (*each.paths, *each.facts)})
         if report.lost:
             return
         if report.is_dry_run:  # report what a run would not merge

@@ -15,7 +15,7 @@ from quaid.capture.facts import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.fact_edits import rewrite, set_fields
-from quaid.janitor.guards import JanitorStoppedError
+from quaid.janitor.guards import Gate, JanitorStoppedError
 from quaid.janitor.questions import tick
 from quaid.janitor.runner import RunOptions
 from quaid.place import state_folder
@@ -360,6 +360,19 @@ def test_an_answer_that_the_night_itself_would_lose_stops_the_merge(vault, tidy)
     assert len(report.lost) == 1
     assert Path(two).stem in report.lost[0]
     assert "The kiln fires at noon" in (vault.root / two).read_text()
+
+
+def test_an_answer_that_a_decision_is_about_is_not_lost_though_another_note_is_changed(vault, tidy, monkeypatch):
+    one, two = remember(vault, "The kiln fires at noon", "The loom is in the barn")
+    with vault.memory() as memory:
+        (hit,) = memory.recall("When does the kiln fire?").hits[:1]
+    real = Gate._ask
+    answered = iter([None])
+    monkeypatch.setattr(Gate, "_ask", lambda gate: real(gate) if next(answered, 1) is None else iter([((), [])]))
+    plan = rewriting(two, "The loom is in the old barn", facts=(hit.id,))
+    report = tidy(plan)
+    assert (report.lost, len(report.done)) == ([], 1)
+    assert one == hit.path
 
 
 def test_another_janitor_at_work_is_left_alone(vault, tidy):

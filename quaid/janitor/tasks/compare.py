@@ -183,7 +183,7 @@ class PairFinder:
             winner = by_name.get(note_name(old.superseded_by or ""))
             if winner is None:
                 continue
-            days = {day for day in _list_days(old) - _list_days(winner) if day >= (winner.created or "9")[:10]}
+            days = {day for day in _list_days(old) - _list_days(winner) if day > (winner.created or "9")[:10]}
             others = (fact for fact in self._by_owner.get(old.owner, ()) if days and fact is not winner)
             dated = (fact for fact in others if not days.isdisjoint(_list_days(fact)))
             found += (Pair.of(winner, fact, 0.0, is_required=True) for fact in dated)

@@ -105,8 +105,9 @@ def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
     A fact that cites turns comes from a conversation: a model has looked for its edges already.
     """
     owner = context.settings.owner_name or UNNAMED_OWNER
+    settled = {row[0] for row in context.index.execute("SELECT doc_id FROM citations UNION SELECT doc_id FROM edges")}
     for fact in list_living(context.index):
-        is_stated = fact.source in _STATED_BY and fact.status in _REVIEWED
+        is_stated = fact.source in _STATED_BY and fact.status in _REVIEWED and fact.doc_id not in settled
         may_have_edges = is_stated and not fact.is_protected and not is_technical(fact.text)
         data = context.read(fact.path) if may_have_edges else None
         if data is None:
