@@ -58,6 +58,8 @@ class CaptureSettings:
     """A model, if there is one, extracts facts from conversations."""
     redact_numbers: bool = True
     """Numbers of cards, accounts (IBAN) and identity documents are redacted like secrets."""
+    people: str = ""
+    """Who speakers are: "mchen, openclaw:User = Maya; tom87 = Tom Reed (tom)". In brackets: the owner of it."""
 
 
 @dataclass(frozen=True, slots=True)

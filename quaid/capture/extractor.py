@@ -20,6 +20,7 @@ from quaid.capture.entities import EntityNames
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
+from quaid.capture.people import name_speakers, owner_of, read_people
 from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
 from quaid.capture.replacements import find_confirmed, find_replaced
 from quaid.capture.transcripts import read_conversations
@@ -37,7 +38,7 @@ from quaid.errors import (
 from quaid.local.locks import extracting
 from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
-from quaid.model import Conversation, Edit, Message, Turn, note_name
+from quaid.model import Conversation, Edit, Message, Turn, name_key, note_name
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit
 from quaid.vault import core_notes, files, frontmatter, layout
@@ -106,6 +107,7 @@ class Extractor:
     def __init__(self, vault: OpenVault) -> None:
         self._vault = vault
         self._settings = vault.settings
+        self._people = read_people(vault.settings.capture.people)
         self._writer = Writer(vault)
         self._queue = SessionNotes(vault.state / LOCAL_FILE)
         self.reader = ConversationReader(vault)
@@ -115,7 +117,7 @@ class Extractor:
 
         One that is not `is_lasting`, a stream, is stored before a model is prompted: it could not be given again.
         """
-        safe, redacted = _without_secrets(conversation)
+        safe, redacted = _without_secrets(name_speakers(conversation, self._people))
         with extracting(self._vault.state):
             store_first = options.facts and not (is_lasting or options.dry_run or self._is_facts_only)
             runs = [options._replace(facts=False), options] if store_first else [options]
@@ -274,9 +276,12 @@ class Extractor:
         # A crash can come between the commit and the queue: a note that is in the episode is not added again.
         present = {turn.text for turn in stored.turns if turn.speaker == NOTE_SPEAKER} if queued and stored else set()
         own = [text for _, text in queued if text not in present]
+        people = {turn.speaker for turn in source.turns if name_key(turn.speaker) != "assistant"}
+        owners = {owner_of(speaker, self._people, self._settings.owner) for speaker in people}
+        owner = owners.pop() if len(owners) == 1 else self._settings.owner
         with naming_broken_note(stored.rel_path if stored else session):
             path, edit, new_turns = episode_note.plan_episode(
-                session, source, stored, _now(), own, self._settings.owner, fork, self._vault.layout
+                session, source, stored, _now(), own, owner, fork, self._vault.layout
             )
         data = edit.after if edit else stored.data if stored else None
         text = (data or b"").decode("utf-8", errors="replace")
@@ -319,7 +324,10 @@ class Extractor:
         finder, turns = self._writer.finder, (*material.earlier, *material.turns)
         index = self._vault.whole_index()
         episode_name = None if self._is_facts_only else note_name(draft.path)
-        new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
+        new = [
+            replace(fact, owner=owner_of(fact.speaker, self._people, self._settings.owner))
+            for fact in extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
+        ]
         names = self._plan_names(turns, when)
         same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
         root, owners = self._vault.root, own_names(self._vault.root, self._settings)
