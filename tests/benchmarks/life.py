@@ -358,22 +358,21 @@ def _extract(question: str, prompt: Prompt) -> dict[str, Any]:
         if speaker.strip() == "Assistant" or text.rstrip().endswith(("?", "!")) or text in _IDLE:
             continue
         day = (re.search(r"\d{4}-\d\d-\d\d", when) or [""])[0]
-        said = {"category": "fact", "confidence": 0.95, "speaker": OWNER, "source": "user", "durability": "immutable",
-                "turns": [f"t{number}"]}  # fmt: skip
+        said: dict[str, Any] = {"turns": [f"t{number}"], "durability": "immutable"}
         found = read_value(text)
         if found is not None:
             value, now = found
             fact = value.fact.format(v=now)
             said |= {"text": fact, "durability": "mutable", "category": value.category}
             if text in {way.format(v=now) for way in value.says}:
-                said["valid_from"] = day or None
+                said |= {"valid_from": day} if day else {}
                 observed += [fact] if value.file else []
             if value.edge:
-                said["edges"] = [{"subject": OWNER, "relation": value.edge, "object": now.rpartition(" in ")[2]}]
+                said["edges"] = [f"{OWNER} | {value.edge} | {now.rpartition(' in ')[2]}"]
             for n, other in related:
                 known = read_value(other)
                 if known is not None and known[0] is value:
-                    said |= {"confirms": n} if known[1] == now else {"replaces": n}
+                    said |= {"confirms": str(n)} if known[1] == now else {"replaces": str(n)}
         elif is_trivia(text):
             observed.append(_third_person(text))
             if zlib.crc32(text.encode()) % 3:
@@ -385,25 +384,20 @@ def _extract(question: str, prompt: Prompt) -> dict[str, Any]:
             if stable and any(word in text for word in LASTING):
                 observed.append(stable[1])
             same = [n for n, other in related if other == said["text"]]
-            said |= {"confirms": same[0]} if same else {}
+            said |= {"confirms": str(same[0])} if same else {}
         names |= {*re.findall(r"\b[A-Z][\w]+ [A-Z][\w]+\b", said["text"])} & {*PEOPLE}
-        facts.append({key: given for key, given in said.items() if key in item})
-    answer: dict[str, Any] = {
-        "v": 1,
-        "names": [{"name": name, "kind": "person"} for name in sorted(names)],
+        facts.append({key: given for key, given in said.items() if given != item[key].get("default")})
+    return {
+        "names": [f"{name} | person" for name in sorted(names)],
         "facts": facts,
-        "snippets": {"USER.md": observed[:20]} if observed else {},
+        "snippets": [f"USER.md: {line}" for line in observed[:20]],
     }
-    return {key: given for key, given in answer.items() if key in prompt.schema["properties"]}
 
 
 def _related(question: str) -> list[tuple[int, str]]:
     """The numbered facts that a prompt shows as what a conversation may replace."""
     shown = _slot(question, "related")
-    lines = [(line["n"], line["text"]) for line in _lines(shown)]
-    return lines or [
-        (int(n), text) for n, text in re.findall(r"^\[?(\d+)[\]:.)]+ (.*?)(?: \(.*\))?$", shown, re.MULTILINE)
-    ]
+    return [(int(n), text) for n, text in re.findall(r"^(\d+)\. (.*) \([^()]*\)$", shown, re.MULTILINE)]
 
 
 def _third_person(text: str) -> str:
