@@ -20,7 +20,7 @@ from quaid.recall import candidates, contradictions, cutoff, hits, query, retrie
 from quaid.recall.candidates import hit_id
 from quaid.recall.intent import INTENTS
 from quaid.recall.options import PROFILES, Profile, RecallOptions, of_kinds, scope_of
-from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, blend
+from quaid.recall.rerank import MAX_JUDGED, MAX_REACHED, RERANK_BUDGET_S, blend
 from quaid.recall.search import Chosen, Search, Sources
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
@@ -184,7 +184,7 @@ def rerank(search: Search) -> None:
         return
     with search.trace.stage("rerank") as noted:
         started = time.perf_counter()
-        judged = search.ranked[:MAX_JUDGED]
+        judged = _list_judged(search)
         try:
             judgement = judge.judge(search.query.text, judged, RERANK_BUDGET_S)
         except ModelError as error:
@@ -200,6 +200,18 @@ def rerank(search: Search) -> None:
     candidates.collect(search)
     rank(search)
     grade(search, {judged[index].chunk_id: grade for index, grade in judgement.grades.items()})
+
+
+def _list_judged(search: Search) -> list[documents.Document]:
+    """Return the best candidates; at depth deep also those behind them that the graph led to, by their nearness times
+    the confidence of their facts: a beam guesses what a step promises, and a model reads it.
+    """
+    best, others = search.ranked[:MAX_JUDGED], search.ranked[MAX_JUDGED:]
+    if search.options.depth != "deep":
+        return best
+    reached = [each for each in others if each.doc_id in search.graph]
+    reached.sort(key=lambda each: -search.graph[each.doc_id] * (each.confidence or scoring.UNSURE))
+    return [*best, *reached[:MAX_REACHED]]
 
 
 def grade(search: Search, grades: Mapping[int, int]) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 PROMPT = "rerank"
 MAX_JUDGED = 20
-"""Candidates that are given to the model; those behind them keep their scores."""
+"""The best candidates, which are given to the model; those behind them keep their scores."""
+MAX_REACHED = 10
+"""At depth deep, so many more that the graph led to: twice the width of its beam."""
 MAX_CHARACTERS = 1200
 """The characters of each candidate that are read: a turn says what it says at its beginning."""
 BEST_GRADE = 5
@@ -82,7 +84,7 @@ class ModelJudge:
 
 
 def judge_memories(models: Models, query: str, memories: Sequence[Document], budget_s: float) -> Grading:
-    """Return the judgement of the first 20 of `memories`. The same question about the same memories is asked once while
+    """Return the judgement of the first 30 of `memories`. The same question about the same memories is asked once while
     `models` caches answers.
 
     The grades come in the order of the memories. If their number is wrong, none can be assigned: the model is asked
@@ -91,7 +93,7 @@ def judge_memories(models: Models, query: str, memories: Sequence[Document], bud
     Raises:
         ModelError: one of its children, as for `Models.ask`.
     """
-    judged = memories[:MAX_JUDGED]
+    judged = memories[: MAX_JUDGED + MAX_REACHED]
 
     def check(value: Mapping[str, Any]) -> list[str]:
         given = len(value["grades"])

@@ -101,6 +101,22 @@ def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
     assert len(memories) <= MAX_JUDGED
 
 
+def test_at_depth_deep_what_the_graph_led_to_is_judged_however_far_behind_it_is():
+    notes = {f"facts/n{n}.md": f"---\nid: n{n}\n---\nMaya takes milk number {n} in her coffee.\n" for n in range(40)}
+    edges = "\n- [[Maya]] spouse_of [[Tom]]\n"
+    notes["facts/tom.md"] = f"---\nid: tom\nconfidence: 0.9\n---\nMaya is married to Tom.\n{edges}"
+    notes["facts/sail.md"] = "---\nid: sail\nconfidence: 0.9\n---\nTom sails.\n\n- [[Tom]] owns [[Dinghy]]\n"
+    notes["facts/rumour.md"] = "---\nid: rumour\nconfidence: 0.2\n---\nTom swims.\n\n- [[Tom]] owns [[Fins]]\n"
+    judge, quick = Judge(), Judge()
+    judged(make_index(notes, ByWords()), judge, "What milk does Maya take in her coffee?")
+    ((_, memories, _),) = judge.asked
+    found = [memory.id for memory in memories]
+    assert len(found) > MAX_JUDGED
+    assert found.index("sail") < found.index("rumour")
+    judged(make_index(notes, ByWords()), quick, "What milk does Maya take in her coffee?", depth="auto")
+    assert all(len(memories) <= MAX_JUDGED for _, memories, _ in quick.asked)
+
+
 def test_the_grades_decide_the_order(index):
     grades = {"oat": 0, "cow": 5, "tea": 2, "dinghy": 0}
     answer = judged(index, Judge(grades))

@@ -13,7 +13,7 @@ from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, PromptError
 from quaid.llm.prompts import prompts_folder
-from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, blend, judge_memories
+from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, MAX_REACHED, blend, judge_memories
 
 QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
@@ -80,11 +80,12 @@ def test_candidates_and_the_question_are_data(service):
 
 
 def test_more_and_longer_candidates_than_can_be_judged_are_cut(service):
-    service.value = judged(*[3] * MAX_JUDGED)
-    judgement = judge(service, ["y" * 5_000] * 30, budget_s=60)
-    assert sorted(judgement.grades) == list(range(MAX_JUDGED))
+    most = MAX_JUDGED + MAX_REACHED
+    service.value = judged(*[3] * most)
+    judgement = judge(service, ["y" * 5_000] * 40, budget_s=60)
+    assert sorted(judgement.grades) == list(range(most))
     _, memories = given_to(service)
-    assert [len(memory["text"]) for memory in memories] == [MAX_CHARACTERS] * MAX_JUDGED
+    assert [len(memory["text"]) for memory in memories] == [MAX_CHARACTERS] * most
 
 
 @pytest.mark.parametrize(("grades", "expected"), [
