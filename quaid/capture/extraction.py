@@ -74,7 +74,8 @@ class LeftOut(NamedTuple):
 class Extraction:
     """What a model found in a source. `turns` of its facts are numbers; `snippets` and `journal` are by core file.
 
-    `renamed` are relations with another usual name (see `facts.plan_facts`), `degraded` names what was missing.
+    `renamed` are relations with another usual name (see `facts.plan_facts`), `words` those that a question may use for
+    a new relation, `degraded` names what was missing.
     """
 
     facts: tuple[NewFact, ...] = ()
@@ -86,6 +87,7 @@ class Extraction:
     prompt: str | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
     renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 
 

@@ -22,6 +22,7 @@ from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
 from quaid.capture.people import name_speakers, owner_of, read_people
 from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
+from quaid.capture.relations import plan_words
 from quaid.capture.replacements import find_confirmed, find_replaced
 from quaid.capture.transcripts import read_conversations
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
@@ -337,7 +338,8 @@ class Extractor:
         planned = facts.plan_facts(
             new, same, names, when, found.renamed, things=found.names, turns=texts, replaced=replaced
         )
-        learned = (*planned.edits, *self._plan_core(found, options.trigger, when))
+        words = plan_words(root, self._vault.layout, found.words)
+        learned = (*planned.edits, *words, *self._plan_core(found, options.trigger, when))
         details["waiting"] = not self._is_facts_only and any(turn.number > material.last for turn in everything)
         return WritePlan(
             WriteResult(draft.session, draft.path, "kept"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -160,7 +160,9 @@ def name_relations(models: Models, found: Extraction, index: IndexConnection) ->
         )
     except ModelError:
         return replace(found, degraded=("relations",))
-    return replace(found, renamed=read_relations(answer.value, new, known), usage=found.usage + answer.usage)
+    renamed = read_relations(answer.value, new, known)
+    words = read_relation_words(answer.value, new, renamed)
+    return replace(found, renamed=renamed, words=words, usage=found.usage + answer.usage)
 
 
 def list_new_relations(edges: Sequence[Edge], in_use: Sequence[str]) -> tuple[list[Edge], list[str]]:
@@ -180,6 +182,19 @@ def relation_inputs(new: Sequence[Edge], known: Sequence[str]) -> dict[str, str]
         for n, edge in enumerate(new, 1)
     ]
     return {"relations": ", ".join(known), "edges": "\n".join(lines)}
+
+
+def read_relation_words(
+    value: Mapping[str, Any], new: Sequence[Edge], renamed: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return relation that is in use from now on -> the words that a question about it may have."""
+    found: dict[str, tuple[str, ...]] = {}
+    for item in value.get("words", ()):
+        relation = new[item["n"] - 1].relation if item["n"] <= len(new) else ""
+        words = tuple(dict.fromkeys(word.casefold() for word in item["words"] if word.isalpha()))
+        if relation and relation not in renamed and words:
+            found[relation] = words
+    return found
 
 
 def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequence[str]) -> dict[str, tuple[str, bool]]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import BadInputError
-from quaid.model import Edge
+from quaid.model import Edge, Edit
+from quaid.vault import files, frontmatter, layout
+from quaid.vault.layout import Layout
 
 NICKNAMED = "nicknamed"
 """`Melanie nicknamed Mel`: another name of the same one."""
@@ -38,6 +42,7 @@ SYMMETRIC = frozenset(_symmetric)
 """Relations that hold both ways: the alphabetically first name comes first."""
 CANONICAL = frozenset((*TYPES, *SYMMETRIC, *INVERSES.values(), *SYNONYMS.values()))
 """All relations that the tables know, each in its one form."""
+_WORDS_HEAD = "---\ntype: relations\n---\n# Words for relations\n\nWhat a question may call a relation.\n"
 _UNKNOWN_TYPES = ("concept", "concept")
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -69,6 +74,19 @@ def entity_types(relation: str) -> tuple[str, str]:
 def is_known(relation: str) -> bool:
     """Return True when the tables have this relation, in any spelling."""
     return _canonical(relation)[0] in CANONICAL
+
+
+def plan_words(root: Path, place: Layout, words: Mapping[str, Sequence[str]]) -> Iterator[Edit]:
+    """Yield the edit that adds to the list of the words that questions use for relations; none where nothing is new."""
+    path = place.place(layout.RELATION_WORDS)
+    before = files.read_note(root, path)
+    with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):  # its owner repairs a broken head
+        text = (before or _WORDS_HEAD.encode()).decode("utf-8")
+        listed = frontmatter.list_values(frontmatter.parse(text).fields.get("aliases"))
+        known = {line.partition(":")[0] for line in listed}
+        new = [f"{relation}: {' '.join(words[relation])}" for relation in sorted(words.keys() - known)]
+        if new:
+            yield Edit(path, before, frontmatter.set_fields(text, {"aliases": [*listed, *new]}).encode())
 
 
 def _canonical(relation: str) -> tuple[str, bool]:

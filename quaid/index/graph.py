@@ -244,6 +244,16 @@ def entity_types(connection: IndexConnection, names: Collection[str]) -> dict[st
     return dict(rows)
 
 
+def relation_words(connection: IndexConnection) -> dict[str, str]:
+    """Return relation -> the words that a question may use for it, as the vault's list has them."""
+    rows = connection.execute(
+        "SELECT n.name FROM names n JOIN documents d USING (doc_id) WHERE d.kind = 'review' AND d.type = 'relations' "
+        "AND n.position > 0"
+    )
+    lines = (name.partition(":") for (name,) in rows)
+    return {relation.strip(): words for relation, colon, words in lines if colon}
+
+
 def relations(connection: IndexConnection) -> list[str]:
     """Return all relations in use, the most frequent first."""
     rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")

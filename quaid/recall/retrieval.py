@@ -99,9 +99,9 @@ def stems(words: Collection[str]) -> frozenset[str]:
 _STEMS = {relation: stems(words.split()) for relation, words in _TRIGGERS.items()}
 
 
-def means(relation: str, asked: Collection[str]) -> bool:
-    """Return whether one of the stems `asked` triggers `relation`."""
-    known = _STEMS.get(relation, frozenset())
+def means(relation: str, asked: Collection[str], words: str = "") -> bool:
+    """Return whether one of the stems `asked` triggers `relation`, for which the vault has these `words`."""
+    known = _STEMS.get(relation, frozenset()) | stems(words.split())
     return not known.isdisjoint(asked) or any(
         stem(part) in asked for part in relation.split("_") if len(part) >= _MIN_STEM
     )
@@ -139,6 +139,7 @@ class GraphWalk:
     ) -> None:
         self._connection, self._scope, self._named = connection, scope, named
         self._asked = stems(words)
+        self._words = graph.relation_words(connection)
         self.scores = dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {}
         self.via: dict[int, tuple[str, ...]] = {}
         start = dict.fromkeys(named, 1.0)
@@ -192,7 +193,7 @@ class GraphWalk:
             return 1.0
         other = stems(fulltext.terms(step.to_key))
         named = len(other & self._asked) / max(len(other), 1)
-        triggered = 1.0 if means(step.relation, self._asked) else 0.0
+        triggered = 1.0 if means(step.relation, self._asked, self._words.get(step.relation, "")) else 0.0
         selective = 1.0 / (1.0 + math.log2(fan) / 4) if fan > 1 else 1.0
         return 0.5 * selective + 0.3 * triggered + 0.2 * named
 

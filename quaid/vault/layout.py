@@ -32,6 +32,8 @@ _BY_NAME = re.compile(
 )
 KNOWLEDGE_GAPS = "review/knowledge-gaps.md"
 """The list of questions asked in vain."""
+RELATION_WORDS = "review/relation-words.md"
+"""The list of the words that questions use for relations: `mentors: coach guide` as aliases, which the index has."""
 _FOLDER_KINDS = {
     "facts": Kind.FACT,
     "entities": Kind.ENTITY,
@@ -131,7 +133,7 @@ class Layout:
             case Kind.SNIPPET | Kind.JOURNAL:
                 is_made = _BY_NAME.fullmatch(inner) is not None
             case Kind.REVIEW:
-                is_made = is_question(fields) or inner == KNOWLEDGE_GAPS
+                is_made = is_question(fields) or inner in {KNOWLEDGE_GAPS, RELATION_WORDS}
             case Kind.DOC:
                 is_made = project_of(inner) is not None
             case _:

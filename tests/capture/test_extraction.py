@@ -18,8 +18,10 @@ from replay import Replay, answers, facts_of, write_claude, write_sessions, writ
 from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 
 from quaid.errors import QuaidError
+from quaid.index import graph
 from quaid.llm.prompts import load_prompt
 from quaid.model import Turn
+from quaid.recall.retrieval import means, stems
 from quaid.user_config import user_config_path
 from quaid.vault import core_notes, episodes, frontmatter, layout
 
@@ -463,6 +465,29 @@ def test_a_new_relation_has_the_name_the_fast_model_finds_and_without_it_the_one
     with vault.memory() as memory:
         found = memory.get(done.facts[0].id).edges
     assert [(one.subject, one.relation, one.object) for one in found] == [edge]
+
+
+def test_the_words_of_a_new_relation_are_asked_for_once_stored_and_lead_to_it(vault, service, learn):
+    edges = [{"subject": "Maya", "relation": "looks_after", "object": "Tom"}]
+    service.answers["s1"] = facts_of("Maya looks after Tom.", edges=edges)
+    words = (
+        '{"edges": [], "words": [{"n": 1, "words": ["Nanny", "babysits", "a b", "nanny"]}, {"n": 9, "words": ["x"]}]}'
+    )
+    service.script = [lambda: json.dumps(service.value), words]
+    learn("I look after Tom.", "I see.")
+    note = vault.root / "review" / "relation-words.md"
+    assert frontmatter.parse(note.read_text()).fields["aliases"] == ["looks_after: nanny babysits"]
+    with vault.memory() as memory:
+        index = memory.index()
+        assert graph.relation_words(index) == {"looks_after": " nanny babysits"}
+        assert means("looks_after", stems(["nanny"]), graph.relation_words(index)["looks_after"])
+        assert not means("looks_after", stems(["doctor"]), graph.relation_words(index)["looks_after"])
+        nothing = memory.recall("words for relations: babysits", keyword_only=True, keep=False).hits
+        assert not any("relation" in hit.path for hit in nothing)
+    service.answers["s2"] = facts_of("Maya looks after Ben.", edges=[edges[0] | {"object": "Ben"}])
+    before = len(service.requests)
+    learn("I look after Ben.", "I see.", session="s2")
+    assert len(service.requests) == before + 1
 
 
 # The command
