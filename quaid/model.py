@@ -131,7 +131,8 @@ class Note:
 
     `problems` are sentences about what could not be understood; such a note is still indexed.
     Times are ISO 8601 strings as written; dates compare as text. `text_hash` (facts only) is what exact duplicates
-    share. A doc has `passages`, and `redacted` are the kinds of the secrets that were taken out of it, in their order.
+    share. `pending` are the facts that a question would replace or reject: each with why, in words, and its successor,
+    if it has one. A doc has `passages`, and `redacted` are the kinds of the secrets that were taken out of it.
     """
 
     rel_path: str
@@ -165,6 +166,7 @@ class Note:
     edges: tuple[Edge, ...] = ()
     links: tuple[str, ...] = ()
     citations: tuple[Citation, ...] = ()
+    pending: tuple[Edge, ...] = ()
     problems: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     redacted: tuple[str, ...] = ()
@@ -286,7 +288,8 @@ class Hit:
 
     `provenance` is its origin: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are the ids
     of hits that cannot be true together with this one; those of them that began or were stated before it are also in
-    `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned from a turn.
+    `later_than`, with what it replaces, those after it in `earlier_than`, with what replaces it. `marks` are in words
+    what a reader must know of it: that it is no longer true, or what replaces it.
     `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and `beside` its
     neighbours: only within a budget. `vault` is the name of its vault, if several were searched, and `also_in` are the
     others that have the same text.
@@ -306,6 +309,7 @@ class Hit:
     type: str | None = None
     durability: str | None = None
     status: str | None = None
+    confidence: float | None = None
     project: str | None = None
     provenance: str = "owner"
     superseded: bool = False
@@ -316,6 +320,7 @@ class Hit:
     contradicts: tuple[str, ...] = ()
     later_than: tuple[str, ...] = ()
     earlier_than: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
     ordinal: int = 0
     heading: str = ""

@@ -141,7 +141,7 @@ def _select(
     hits: Sequence[Hit], evidence: dict[str, Evidence], given: Given, *, is_gated: bool
 ) -> tuple[list[Hit], dict[str, str]]:
     """Select the hits to inject: those with enough evidence of their own that were not given yet, and those that
-    contradict one that was or is. Also return why the others are withheld, by id.
+    contradict or replace one that was or is. Also return why the others are withheld, by id.
     """
     from quaid.agents.prompt_evidence import NONE, put_facts_first, without_far, without_weaker
 
@@ -153,7 +153,8 @@ def _select(
     before_prompts = [hit for hit in already if hit.id in given.ids]
     new = without_weaker([hit for hit in answering if hit not in known], before_prompts, evidence)
     stated = {hit.id for hit in (*already, *new)}
-    chosen = [hit for hit in hits if hit in new or (hit not in known and not stated.isdisjoint(hit.contradicts))]
+    going_with = [hit for hit in hits if not stated.isdisjoint((*hit.contradicts, *hit.later_than))]
+    chosen = [hit for hit in hits if hit in new or (hit in going_with and hit not in known)]
     chosen = chosen[:MAX_HITS]
     withheld = {hit.id: f"little to do with the prompt: {evidence[hit.id]}" for hit in hits if hit not in chosen}
     withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}

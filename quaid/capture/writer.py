@@ -39,6 +39,8 @@ from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
+from quaid.text.dates import find_dates
+from quaid.text.endings import HAPPENED
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
 
@@ -228,6 +230,8 @@ class Writer:
     def _plan_fact(self, fact: NewFact, replaces: str | None) -> WritePlan:
         index, visible = self._vault.whole_index(), self._vault.visible_index()
         old = self._find_replaced(visible, replaces, fact) if replaces else None
+        if old is not None:
+            fact = replace(fact, valid_from=self._find_beginning(fact))
         (same,) = self.finder.find_duplicates(index, [fact])
         if isinstance(same, StoredNote) and (old is None or same.id != old.id):
             note_id, outcome, verb = same.id, "confirmed", "confirm"
@@ -251,6 +255,15 @@ class Writer:
             (edit, ended),
             replace(message, body=f"Replaces: {text}", trailers=trailers),
         )
+
+    def _find_beginning(self, fact: NewFact) -> str | None:
+        """Return the day on which a fact that replaces another began: today, where nothing else is known. What happened
+        once or cannot change is a correction, and a text with a date has its own days.
+        """
+        stated = add_stated(fact, _now(), person_of(self._root, self._vault.settings))
+        is_state = fact.type not in HAPPENED and fact.durability != "immutable" and not fact.valid_until
+        today = notes.render_time(_now())[:10] if is_state and not find_dates(fact.text, _now()) else None
+        return stated.valid_from or today
 
     def _find_replaced(self, index: IndexConnection, reference: str, new: NewFact) -> Document:
         """Return the fact that `new` replaces, by its id, its name or its claim.

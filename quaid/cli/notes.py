@@ -42,7 +42,7 @@ def run_remember(
     ] = None,
     confidence: Annotated[float, option("0…1", "How certain the fact is.", min=0.0, max=1.0)] = 0.8,
     valid_from: Annotated[str | None, option("DATE", "The day from which it is true, such as 2026-11-01.")] = None,
-    valid_until: Annotated[str | None, option("DATE", "The day until which it is true.")] = None,
+    valid_until: Annotated[str | None, option("DATE", "The day on which it is no longer true.")] = None,
     session: Annotated[str | None, option("ID", "The conversation it comes from.")] = None,
     project: Annotated[str | None, option("NAME", "The project it belongs to.")] = None,
     status: Annotated[str, option("STATUS", f"{', '.join(STATUSES)}.")] = "active",

@@ -21,7 +21,7 @@ from quaid.recall.cutoff import fit_shapes, tokens
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
-from quaid.text.quoting import describe, relate_rivals, render_memory_line, short_id
+from quaid.text.quoting import describe, render_memory_line
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 FEDERATED_FIELDS = ("vault", "also_in")
@@ -281,16 +281,10 @@ def render_answer(found: Recall, *, explain: bool) -> str:
 
 def render_hits(found: Recall) -> list[str]:
     """Return each hit for a terminal: its text, its source, and the facts that contradict it."""
-    by_id, blocks = {hit.id: hit for hit in found.hits}, []
+    blocks = []
     for hit in found.hits:
         text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
         rows = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
         rows.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
-        marks = ["no longer true"] if hit.superseded else []
-        for rival_id, word in relate_rivals(hit).items():
-            rival = by_id.get(rival_id)
-            since = rival and (rival.valid_from or rival.created)
-            date = f" ({'since' if rival and rival.valid_from else 'said'} {since[:10]})" if since else ""
-            marks.append(f"{word} {short_id(rival_id)}{date}")
-        blocks.append("\n".join([*rows, *(f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks)]))
+        blocks.append("\n".join([*rows, *(f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in hit.marks)]))
     return blocks

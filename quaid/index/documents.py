@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, vectors
@@ -171,6 +170,10 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
     )
     connection.executemany("INSERT INTO links VALUES (?,?)", [(doc_id, key) for key in targets])
     connection.executemany(
+        "INSERT INTO pending VALUES (?,?,?,?)",
+        [(doc_id, *(name_key(note_name(each)) for each in (e.subject, e.object)), e.relation) for e in note.pending],
+    )
+    connection.executemany(
         "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
     )
     return doc_id
@@ -236,12 +239,6 @@ def facts_of_sessions(connection: IndexConnection, sessions: Collection[str], sc
         {"sessions": json.dumps(list(sessions)), "limit": limit, **scope.values},
     )
     return {chunk_id for (chunk_id,) in rows}
-
-
-def list_ids(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, str]:
-    """Return the id of each document."""
-    wanted = f"SELECT doc_id, id FROM documents WHERE doc_id IN {IDS}"
-    return dict(connection.execute(wanted, (json.dumps(list(doc_ids)),)))
 
 
 def fetch_edges(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
@@ -428,6 +425,26 @@ def list_replaced_by(connection: IndexConnection, names: Collection[str]) -> lis
     return [fact.path for fact in found]
 
 
+REPLACING = "being replaced by"
+
+
+def list_pending(connection: IndexConnection) -> dict[int, tuple[str, int | None]]:
+    """Return the facts that an open question would replace or reject: in words, and the successor, None without one."""
+    rows = connection.execute(
+        "SELECT f.doc_id, p.reason, p.successor_key, w.doc_id FROM pending p "
+        "JOIN names n ON n.name_key = p.target_key AND n.position = 0 "
+        "JOIN documents f ON f.doc_id = n.doc_id AND f.kind = 'fact' AND f.superseded_by IS NULL "
+        "LEFT JOIN names m ON m.name_key = p.successor_key AND m.position = 0 "
+        "LEFT JOIN documents w ON w.doc_id = m.doc_id AND w.kind = 'fact' AND w.superseded_by IS NULL "
+        "ORDER BY f.doc_id, w.doc_id"
+    )
+    return {
+        doc_id: (REPLACING if successor else f"may be wrong: {reason}", successor)
+        for doc_id, reason, key, successor in rows
+        if successor or not key
+    }
+
+
 _NEWEST = "created DESC, path"
 _WEIGHTIEST = f"pinned DESC, verified DESC, confirmations DESC, {_NEWEST}"
 _HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
@@ -466,11 +483,19 @@ def _list_holding(
         f"JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY {order}",
         {"limit": limit * _SPARE, **scope.values},
     )
-    holding = (fact for fact in (Document(*row) for row in rows) if not endings.is_over(fact, today))
+    holding = [fact for fact in (Document(*row) for row in rows) if not endings.is_over(fact, today)]
+    pending = list_pending(connection)
+    wanted = {successor for fact in holding if (successor := pending.get(fact.doc_id, ("", None))[1])}
+    chunks = fetch_candidates(connection, first_chunks(connection, wanted), scope) if wanted else {}
+    texts = {each.doc_id: f" “{each.text}”" for each in chunks.values()}
     found = []
-    for fact in islice(holding, limit):
-        days = endings.tell_days(fact) if fact.valid_from else []
-        found.append((fact.created or "", f"{fact.text} ({', '.join(days)})" if days else fact.text))
+    # What is being replaced or has not begun comes last.
+    last = [fact for fact in holding if fact.doc_id in pending or endings.is_coming(fact, today)]
+    for fact in [*(fact for fact in holding if fact not in last), *last][:limit]:
+        about = endings.tell_days(fact) if fact.valid_from else []
+        word, successor = pending.get(fact.doc_id, ("", None))
+        about += [word + texts.get(successor or 0, "")] if word and (not successor or successor in texts) else []
+        found.append((fact.created or "", f"{fact.text} ({', '.join(about)})" if about else fact.text))
     return found
 
 

@@ -292,16 +292,17 @@ def find_edge_fact(connection: IndexConnection, edge: Edge) -> str | None:
     return path
 
 
-def replaced_turns(
-    connection: IndexConnection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
-) -> list[tuple[str, int, str]]:
-    """Return (episode's note name, turn, what replaced it) for each fact in `scope` that rests on one of `turns` and
-    was replaced.
+def list_replaced_from(
+    connection: IndexConnection, turns: Collection[tuple[str, int]], pending: Collection[int], scope: Scope = EVERYTHING
+) -> list[tuple[str, int, int]]:
+    """Return (episode's note name, turn, fact) for each fact in `scope` that rests on one of `turns` and was replaced
+    or is among `pending`.
     """
     return connection.execute(
-        f"SELECT ci.episode, ci.turn, d.superseded_by {_CITING} JOIN documents d ON d.doc_id = ci.doc_id "
-        f"WHERE d.superseded_by IS NOT NULL {scope.and_documents}",
-        {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
+        f"SELECT ci.episode, ci.turn, d.doc_id {_CITING} JOIN documents d ON d.doc_id = ci.doc_id "
+        "WHERE (d.superseded_by IS NOT NULL OR d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:pending))) "
+        f"{scope.and_documents} ORDER BY 1, 2, 3",
+        {"wanted": json.dumps([list(turn) for turn in turns]), "pending": json.dumps([*pending]), **scope.values},
     ).fetchall()
 
 

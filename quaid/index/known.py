@@ -54,6 +54,4 @@ def read_known(connection: IndexConnection, path: str, day: str, scope: Scope = 
 
 
 def _is_true(fact: Document, day: str) -> bool:
-    is_replaced_by_then = fact.is_replaced and (fact.valid_until or "")[:10] <= day
-    is_known = fact.kind == Kind.FACT and not is_replaced_by_then
-    return is_known and is_true_on(fact, day, is_replaced=fact.is_replaced)
+    return fact.kind == Kind.FACT and is_true_on(fact, day)

@@ -66,7 +66,7 @@ def list_chunks(connection: IndexConnection, scope: Scope) -> frozenset[int]:
 
 
 PRIVATE = "private"
-OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
+OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "pending", "citations")
 """The tables whose rows say what one note says."""
 
 

@@ -72,10 +72,10 @@ MEMORY = output(
     {str: "id text kind origin"},
     {
         str: "heading date speaker session project valid_from valid_until",
-        float: "score",
+        float: "score confidence",
         int: "turn said_times",
         bool: "superseded pending",
-        list[str]: "beside contradicts later_than earlier_than related_through vaults",
+        list[str]: "beside contradicts later_than earlier_than marks related_through vaults",
     },
 )
 RECALL = output(

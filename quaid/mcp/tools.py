@@ -162,7 +162,7 @@ Keywords = Annotated[
     Field(max_length=30, description="Other words to find it by."),
 ]
 Since = Annotated[Day, Field(description="True since: 2026-11-01.")]
-Until = Annotated[Day, Field(description="True until.")]
+Until = Annotated[Day, Field(description="No longer true on.")]
 AboutProject = Annotated[str | None, Field(max_length=200, description="The project it is about.")]
 NoteSession = Annotated[str | None, Field(max_length=300, description="Only for this session.")]
 

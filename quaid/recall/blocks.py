@@ -27,7 +27,7 @@ from quaid.claims import find_lost_detail
 from quaid.model import Hit, Neighbour
 from quaid.recall import cutoff
 from quaid.recall.intent import asks_for_list
-from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line, relate_rivals, short_id
+from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line
 from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 
@@ -51,7 +51,6 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_HEADING = 120
 _APART = "\0"
 """Separates the name of a vault from the name of a note in it."""
-_MAX_QUOTED = 80
 _SPEAKERS = ("User: ", "Assistant: ")
 """Roles that turns have; any other, such as a heading or a speaker called System, must not look like one."""
 _PICTURE = "(?:photo|picture|image|photograph|photography|screenshot)"
@@ -99,17 +98,22 @@ def pack(
     """
     apart = [_apart(hit) for hit in hits]
     original = {each.id: hit for each, hit in zip(apart, hits, strict=True)}
-    hits = apart
+    hits = [_before_its_talk(hit, apart) for hit in apart]
     asks_list = asks_for_list(question)
     page = _Page(hits, budget, budget if fill_to is None else fill_to, with_ids=with_ids)
     if asks_list:
         page.room -= cutoff.weight(_completeness(len(hits), len(hits), more=True)) + 1
     shown = {hit.id for hit in hits[:1] if page.put(_entry_of(hit)) or page.put_trimmed(hit)}
     for hit, entry in _most_worth_first(hits):
+        successors = [other for other in hits if other.id in hit.earlier_than and other.id not in shown]
+        shown |= {other.id for other in successors if page.put(_entry_of(other))}
+        if any(other.id not in shown for other in successors):
+            continue
         is_shown = hit.id in shown
         if (is_shown if entry.hit is None else not is_shown) and page.put(entry):
             shown.add(hit.id)
-    trimmed = next((hit for hit in hits if hit.id not in shown and page.put_trimmed(hit)), None)
+    unshown = (hit for hit in hits if hit.id not in shown and shown.issuperset({*hit.earlier_than} & original.keys()))
+    trimmed = next((hit for hit in unshown if page.put_trimmed(hit)), None)
     ranked = [hit for hit in hits if hit.id in shown or hit is trimmed]
     for neighbour in _in_order_of_need(ranked):
         page.put(_neighbour_entry(neighbour))
@@ -128,6 +132,14 @@ def _apart(hit: Hit) -> Hit:
     rivals: dict[str, Any] = {name: tuple(before + other for other in getattr(hit, name)) for name in names}
     neighbours = tuple(replace(each, path=before + each.path) for each in hit.beside)
     return replace(hit, id=before + hit.id, path=before + hit.path, beside=neighbours, **rivals)
+
+
+def _before_its_talk(hit: Hit, hits: Sequence[Hit]) -> Hit:
+    """Return a fact without the turns that it cites where it replaces a turn of their conversation: on a line of its
+    own it comes first.
+    """
+    replaced = {other.path for other in hits if other.turn is not None and other.id in hit.later_than}
+    return replace(hit, beside=()) if any(each.path in replaced for each in hit.beside) else hit
 
 
 def _own(name: str) -> str:
@@ -366,14 +378,7 @@ class _Page:
         """Return what else is to be known of a hit, in brackets."""
         if hit is None:
             return ""
-        about = [*describe_standing(hit)]
-        for other_id, word in relate_rivals(hit).items():
-            if other := self._hits.get(other_id):
-                text = on_one_line(other.text)
-                quoted = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED].rstrip()} {GAP}"
-                about.append(f"{word} {_day(other.created)}“{quoted}”")
-            else:
-                about.append(f"{word} {short_id(_own(other_id))}")
+        about = describe_standing(hit)
         about += [f"score {hit.score:.2f}", f"id {on_one_line(_own(hit.id))}"] if self._with_ids else []
         return f" ({', '.join(about)})" if about else ""
 

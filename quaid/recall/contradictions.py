@@ -1,19 +1,25 @@
-"""Facts that cannot both be true are shown together, with their dates: which one holds is not for recall to say."""
+"""Facts that give two values for one attribute are shown together, the one that is true now first, and dated."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
+from quaid.claims import has_other_value
 from quaid.index import documents, graph
+from quaid.index.documents import REPLACING, Document
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
 from quaid.recall.scoring import holding
 from quaid.recall.search import Chosen, Search
+from quaid.recall.successors import REPLACED_BY, REPLACES, Related, relate_successors
+from quaid.text import endings
+from quaid.text.endings import HAPPENED, is_true_on
+from quaid.text.words import find_words
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -42,6 +48,19 @@ MAX_OPPOSED = 50
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
+LATER, EARLIER, CONTRADICTS = "later than", "earlier than", "contradicts"
+RIVALS = frozenset({LATER, EARLIER, CONTRADICTS})
+BEHIND, BEFORE = "behind", "before"
+"""What begins after the day of the question, and what holds on it."""
+STATED_BEFORE = "stated before"
+CLOSE = 0.9
+"""Two values match a question about as well if the later has at least this part of the score of the earlier."""
+SUCCESSIONS = frozenset({REPLACED_BY, REPLACING})
+AHEAD = SUCCESSIONS | {EARLIER, STATED_BEFORE, BEHIND}
+"""How a memory is related to those that are shown before it."""
+SILENT = frozenset({BEHIND, BEFORE, REPLACES})
+"""What no reader needs words for."""
+
 _MAX_DAY = 31
 _ID, _STAMP = 26, 10
 """Characters of an id, and of the millisecond that it begins with."""
@@ -64,57 +83,117 @@ class DatedStatement(Protocol):
     def created(self) -> str | None: ...
 
 
-def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
-    """Return `chosen` with each fact followed by those that contradict it, found so far or not: one alone would pass
-    for the truth. And which documents contradict each other, shown or not.
+def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen], Related]:
+    """Return `chosen` with each memory behind what replaces it and next to what contradicts it, found so far or not:
+    one alone would pass for the truth. Also return how they are related.
+
+    Of two values of one attribute, the one that is true on the day of the question comes first, then the later. What is
+    replaced is left out where there is no room for its successor.
     """
+    candidates, related = [candidate for candidate, _, _ in chosen], Related()
     with search.trace.stage("contradictions") as noted:
-        connection, scope = search.connection, search.scope
-        facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        disputed = search.sources.cache.of(connection, graph.list_disputed)
-        asked = {pair for pair in disputed if not facts.isdisjoint(pair)}
-        opposed: dict[int, set[int]] = {}
-        for pair in list_opposed(connection, facts, scope) | asked:
-            for one, other in (pair, pair[::-1]):
-                opposed.setdefault(one, set()).add(other)
-        noted["pairs"] = sum(map(len, opposed.values())) // 2
-        if not opposed:
-            return list(chosen), {}
-        by_document = {candidate.doc_id: (candidate, score, count) for candidate, score, count in reversed(chosen)}
-        missing = documents.first_chunks(connection, opposed.keys() - by_document.keys())
-        fetched = documents.fetch_candidates(connection, missing, scope)
-        rivals = {candidate.doc_id: candidate for candidate in holding(search, fetched.values())}
-        shown = by_document.keys() | rivals.keys()
-        visible = {doc_id: others & shown for doc_id, others in opposed.items() if doc_id in shown}
-    added = 0
-    paired: dict[int, Chosen] = {}
-    for candidate, score, count in chosen:
-        paired.setdefault(candidate.chunk_id, (candidate, score, count))
-        for doc_id in sorted(opposed.get(candidate.doc_id, ())):
-            if doc_id in rivals and doc_id not in by_document and added < MAX_PAIRED:
-                added += 1
-                by_document[doc_id] = (rivals[doc_id], score, 1)
-            if (found := by_document.get(doc_id)) is not None:
-                paired.setdefault(found[0].chunk_id, found)
-    return _later_first(paired, opposed), visible
-
-
-def _later_first(waiting: dict[int, Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
-    """Return what is `waiting`, by chunk, with the latest of facts about one state before the earlier ones, in the
-    place of the first.
-    """
-    by_time = cmp_to_key(compare_times)
+        rivals = relate_rivals(search, candidates, related)
+        noted["pairs"] = sum(word in RIVALS for others in related.values() for word, _ in others.values()) // 2
+        relate_successors(search, [*candidates, *rivals], related)
+        relate_values(search, candidates, related)
+    if not related:
+        return list(chosen), related
+    found = {item[0].chunk_id: item for item in reversed(chosen)}
+    most, wanted = len(found) + MAX_PAIRED, [*dict.fromkeys(candidate.chunk_id for candidate in candidates)]
+    for chunk_id in wanted:  # it grows with what is added
+        for key, (word, other) in related.get(chunk_id, {}).items():
+            if other is not None and word in AHEAD | RIVALS and key not in found and len(found) < most:
+                found[key] = other, found[chunk_id][1], 1
+                wanted.append(key)
+    by_time = cmp_to_key(partial(compare_on, search.options.day))
+    ahead: dict[int, list[Document]] = {}
+    near: dict[int, list[int]] = {}
+    for chunk_id, others in related.items():
+        known = [(word, other) for word, other in others.values() if other is not None and other.chunk_id in found]
+        ahead[chunk_id] = sorted((other for word, other in known if word in AHEAD), key=by_time, reverse=True)
+        near[chunk_id] = [other.chunk_id for word, other in known if word in RIVALS]
+        if any(word in SUCCESSIONS and key not in found for key, (word, _) in others.items()):
+            found.pop(chunk_id, None)
     result: list[Chosen] = []
-    while waiting:
-        first = next(iter(waiting.values()))
-        rivals = opposed.get(first[0].doc_id, set())
-        others = (other for other in waiting.values() if other[0].doc_id in rivals)
-        later = [other for other in others if compare_times(other[0], first[0]) == 1]
-        later.sort(key=lambda other: by_time(other[0]), reverse=True)
-        for candidate, score, count in [*later, first]:
-            del waiting[candidate.chunk_id]
-            result.append((candidate, max(score, first[1]), count))
-    return result
+    for chunk_id in wanted:
+        for key in (chunk_id, *near.get(chunk_id, ())):
+            place(found, ahead, key, result, 0.0)
+    return result, related
+
+
+def place(
+    found: dict[int, Chosen], ahead: Mapping[int, list[Document]], chunk_id: int, result: list[Chosen], least: float
+) -> None:
+    """Move a memory from `found` to `result`, behind all that comes ahead of it, which has at least its score."""
+    if chunk_id in found:
+        candidate, score, count = found.pop(chunk_id)
+        for other in ahead.get(chunk_id, ()):
+            place(found, ahead, other.chunk_id, result, max(score, least))
+        result.append((candidate, max(score, least), count))
+
+
+def relate_values(search: Search, candidates: Sequence[Document], related: Related) -> None:
+    """Add to `related` the latest value of an attribute of which one of `candidates`, or a fact that rests on it, gives
+    an earlier one, though neither fact names the other. The question must not tell them apart: both match it about as
+    well, and it has no word of the earlier alone.
+    """
+    day, scores, asked = search.options.day, search.scores, set(search.query.words)
+    shown = {each.chunk_id: each for each in candidates}
+    citing = {fact: turns for fact, turns in search.cites.items() if not shown.keys().isdisjoint(turns)}
+    facts = [search.candidates[each] for each in {**shown, **citing} if each in search.candidates]
+    states = []
+    for each in holding(search, [each for each in facts if each.kind == Kind.FACT and each.type not in HAPPENED]):
+        # What was stated again is as late as its last statement.
+        turns = (search.candidates.get(turn) for turn in search.cites.get(each.chunk_id, ()))
+        stated_at = max((turn.said_at or "" for turn in turns if turn), default="")
+        states.append(each._replace(created=max(each.created or "", stated_at)))
+    for each in states:
+        later = [
+            other
+            for other in states
+            if has_other_value(each.text, other.text)
+            and scores.get(other.chunk_id, 0.0) >= CLOSE * scores.get(each.chunk_id, 0.0)
+            and asked.isdisjoint({*find_words(each.text)}.difference(find_words(other.text)))
+            and compare_on(day, other, each) > 0
+        ]
+        if later:
+            latest = max(later, key=cmp_to_key(partial(compare_on, day)))
+            rests_on_both = {*search.cites.get(latest.chunk_id, ())}
+            for chunk_id in {each.chunk_id, *citing.get(each.chunk_id, ())} & shown.keys() - rests_on_both:
+                related.setdefault(chunk_id, {}).setdefault(latest.chunk_id, (STATED_BEFORE, latest))
+                related.setdefault(latest.chunk_id, {}).setdefault(chunk_id, (REPLACES, shown[chunk_id]))
+
+
+def compare_on(day: str, one: Document, other: Document) -> int:
+    """Return 1 if `one` comes first on `day`: what is true then, else what is later; 0 if nobody can tell."""
+    return is_true_on(one, day) - is_true_on(other, day) or compare_times(one, other)
+
+
+def relate_rivals(search: Search, candidates: Sequence[Document], related: Related) -> list[Document]:
+    """Add to `related` the facts that give another value for an attribute of one of `candidates`; return those that
+    were not found.
+    """
+    connection, scope, day = search.connection, search.scope, search.options.day
+    facts: dict[int, Document] = {}
+    for candidate in candidates:
+        if candidate.kind == Kind.FACT:
+            facts.setdefault(candidate.doc_id, candidate)
+    disputed = search.sources.cache.of(connection, graph.list_disputed)
+    pairs = list_opposed(connection, facts, scope) | {pair for pair in disputed if not facts.keys().isdisjoint(pair)}
+    missing = documents.first_chunks(connection, {doc_id for pair in pairs for doc_id in pair} - facts.keys())
+    fetched = documents.fetch_candidates(connection, missing, scope)
+    rivals = {each.doc_id: each for each in holding(search, fetched.values())}
+    known = rivals | facts
+    for pair in sorted(pairs):
+        if known.keys() >= set(pair):
+            one, other = known[pair[0]], known[pair[1]]
+            order = compare_on(day, one, other)
+            is_coming = endings.is_coming(one, day) or endings.is_coming(other, day)
+            words = (BEHIND, BEFORE) if is_coming else (EARLIER, LATER)
+            first, second = (words if order < 0 else words[::-1]) if order else (CONTRADICTS, CONTRADICTS)
+            related.setdefault(one.chunk_id, {})[other.chunk_id] = first, other
+            related.setdefault(other.chunk_id, {})[one.chunk_id] = second, one
+    return [*rivals.values()]
 
 
 def list_opposed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,12 +10,14 @@ from quaid.index import documents, graph
 from quaid.index.documents import Document
 from quaid.local.claimed import OTHER_PERSON
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key, note_name
-from quaid.recall import contradictions, scoring
 from quaid.recall.candidates import hit_id, hit_kind
+from quaid.recall.contradictions import AHEAD, BEHIND, LATER, RIVALS, SILENT
 from quaid.recall.features import contributions
 from quaid.recall.search import Chosen, Search
+from quaid.recall.successors import REPLACES, Related, relate_successors
 from quaid.redaction import admit
-from quaid.text.quoting import neutralise
+from quaid.text.endings import is_coming, is_over, is_true_on
+from quaid.text.quoting import neutralise, on_one_line
 
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
@@ -27,38 +29,29 @@ TURNS = 2
 """Pieces of a conversation that are fetched on either side of a turn."""
 SECTIONS = 3
 """Pieces of a note that are fetched on either side of a section."""
+MAX_MARKS, MAX_QUOTED = 3, 80
+"""Of a memory, the other memories that its marks quote, and the characters of each."""
 MOST = 25
 """The number of best hits that get neighbours: the budget has no room for more."""
 
 
-def render(search: Search, chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> tuple[Hit, ...]:
+def render(search: Search, chosen: Sequence[Chosen], related: Related) -> tuple[Hit, ...]:
     """Return the answer, best first. `text` is without secrets, and disarmed where that is on: what is recalled is
     data.
     """
     connection, day = search.connection, search.options.day
     candidates = [candidate for candidate, _, _ in chosen]
-    by_document = {candidate.doc_id: candidate for candidate in candidates}
-    edges = documents.fetch_edges(connection, by_document.keys())
-    ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
+    edges = documents.fetch_edges(connection, {candidate.doc_id for candidate in candidates})
     ranks = _rank_in_channels(search, candidates)
     owner_keys = search.sources.cache.of(connection, graph.with_aliases, search.sources.owner_names, search.scope)
-    replaced: dict[tuple[str, int | None], list[str]] = {}  # by turn: the ids of the facts that replaced those from it
-    turns = [(note_name(each.path), each.turn) for each in candidates if each.turn is not None]
-    for episode, turn, name in graph.replaced_turns(connection, turns, search.scope) if turns else ():
-        later = documents.find_by_reference(connection, name, search.scope)
-        replaced.setdefault((episode, turn), []).extend(each.id for each in later if each.superseded_by is None)
     headings = list_headings(search, candidates)
     neighbours: Mapping[int, tuple[Neighbour, ...]] = {}
     if search.options.with_neighbours or search.options.budget is not None:
         neighbours = list_neighbours(search, candidates)
     hits = []
     for candidate, score, count in chosen:
-        against = sorted(opposed.get(candidate.doc_id, ()))
-        order = {
-            doc_id: contradictions.compare_times(candidate, by_document[doc_id])
-            for doc_id in against
-            if doc_id in by_document
-        }
+        others = related.get(candidate.chunk_id, {}).values()
+        ids = {hit_id(other): word for word, other in others if other is not None}
         of_row: dict[str, Any] = {name: getattr(candidate, name) for name in _OF_ROW}
         of_row |= {
             "id": hit_id(candidate),
@@ -73,23 +66,40 @@ def render(search: Search, chosen: Sequence[Chosen], opposed: Mapping[int, set[i
                 score=round(min(1.0, max(0.0, score)), 4),
                 provenance=_BY_KIND.get(Kind(candidate.kind))
                 or whose_word(candidate.source, candidate.speaker, owner_keys),
-                superseded=scoring.is_over(candidate, day),
+                superseded=is_over(candidate, day),
                 edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
                 channels=ranks[candidate.chunk_id],
                 stands_for=count,
                 via=search.via.get(candidate.doc_id, ()),
-                contradicts=tuple(ids[doc_id] for doc_id in against if doc_id in ids),
-                later_than=tuple(ids[doc_id] for doc_id in order if order[doc_id] == 1),
-                earlier_than=(
-                    *(ids[doc_id] for doc_id in order if order[doc_id] == -1),
-                    *dict.fromkeys(replaced.get((note_name(candidate.path), candidate.turn), ())),
+                contradicts=tuple(
+                    hit_id(other)
+                    for word, other in others
+                    if word in RIVALS and other and all(is_true_on(each, day) for each in (candidate, other))
                 ),
+                later_than=tuple(other for other, word in ids.items() if word in {LATER, REPLACES}),
+                earlier_than=tuple(other for other, word in ids.items() if word in AHEAD - {BEHIND}),
+                marks=tuple(_list_marks(candidate, others, day)),
                 evidence=contributions(search.features.get(candidate.chunk_id, {}), search.shares),
                 heading=headings[candidate.chunk_id],
                 beside=neighbours.get(candidate.chunk_id, ()),
             )
         )
     return tuple(hits)
+
+
+def _list_marks(candidate: Document, others: Collection[tuple[str, Document | None]], day: str) -> Iterator[str]:
+    """Yield what a reader must know of a memory, in words: whether it is true, what replaces or contradicts it."""
+    if is_over(candidate, day):
+        yield "no longer true"
+    elif is_coming(candidate, day):
+        yield "not true yet"
+    for word, other in [each for each in others if each[0] not in SILENT][:MAX_MARKS]:
+        if other is None:
+            yield on_one_line(admit(word).text)
+        else:
+            text, since = on_one_line(admit(other.text).text), other.valid_from or other.said_at or other.created or ""
+            quoted = text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED].rstrip()} …"
+            yield " ".join(filter(None, (word, since[:10], f"“{quoted}”")))
 
 
 def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:
@@ -129,6 +139,10 @@ def list_neighbours(search: Search, candidates: Sequence[Document]) -> dict[int,
     cited = {(facts[doc_id], chunk_id) for doc_id, chunk_id in graph.cited_turns(connection, list(facts))}
     pairs = [*documents.list_adjacent(connection, others, TURNS, SECTIONS), *sorted(cited)]
     pieces = documents.fetch_candidates(connection, {chunk_id for _, chunk_id in pairs}, search.scope)
+    related = Related()
+    relate_successors(search, pieces.values(), related)  # what is out of date explains nothing
+    for chunk_id in pieces.keys() & {each for each, others in related.items() if REPLACES not in dict(others.values())}:
+        del pieces[chunk_id]
     headings = list_headings(search, pieces.values())
     found: dict[int, list[Neighbour]] = {}
     for owner, chunk_id in pairs:

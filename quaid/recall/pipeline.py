@@ -22,6 +22,7 @@ from quaid.recall.intent import INTENTS
 from quaid.recall.options import PROFILES, Profile, RecallOptions, of_kinds, scope_of
 from quaid.recall.rerank import MAX_JUDGED, MAX_REACHED, RERANK_BUDGET_S, blend
 from quaid.recall.search import Chosen, Search, Sources
+from quaid.recall.successors import Related
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
 
@@ -50,11 +51,11 @@ def recall(sources: Sources, text: str, settings: RecallSettings, options: Recal
     doubt = _doubt(search)
     if not options.keyword_only and (options.depth == "deep" or (doubt and options.depth != "fast")):
         rerank(search)
-    chosen, opposed, behind = choose(search)
+    chosen, related, behind = choose(search)
     packed = None
     with search.trace.stage("answer") as noted:
         shown = hits.render(
-            search, [(_with_relations(search, each), score, count) for each, score, count in chosen], opposed
+            search, [(_with_relations(search, each), score, count) for each, score, count in chosen], related
         )
         if options.budget is not None:
             from quaid.recall.blocks import pack  # not above: most questions have no budget
@@ -124,8 +125,8 @@ def _list_newest(search: Search) -> Recall:
     newest = listing.newest_chunks(connection, scope, SPARE * limit)
     fetched = documents.fetch_candidates(connection, newest, scope)
     holding = scoring.holding(search, [fetched[chunk_id] for chunk_id in newest if chunk_id in fetched])
-    chosen, opposed = contradictions.show_together(search, [(each, 0.0, 1) for each in holding[:limit]])
-    shown, trace = _by_date(hits.render(search, chosen, opposed)), search.trace
+    chosen, related = contradictions.show_together(search, [(each, 0.0, 1) for each in holding[:limit]])
+    shown, trace = _by_date(hits.render(search, chosen, related)), search.trace
     return Recall("", shown, took_ms=trace.took_ms, trace=trace.as_shape(), more=len(holding) > limit)
 
 
@@ -229,10 +230,8 @@ def grade(search: Search, grades: Mapping[int, int]) -> None:
     search.ranked.sort(key=lambda each: (-scores[each.chunk_id], each.chunk_id))
 
 
-def choose(search: Search) -> tuple[list[Chosen], dict[int, set[int]], int]:
-    """Cut, reorder, fold and count. Return what is shown, which documents contradict each other, and how many matched
-    beyond the limit.
-    """
+def choose(search: Search) -> tuple[list[Chosen], Related, int]:
+    """Cut, reorder, fold and count. Return what is shown, how it is related, and how many matched beyond the limit."""
     ranked, options, scores = search.ranked, search.options, search.scores
     with search.trace.stage("choose") as noted:
         if search.profile.cut_share and not options.keyword_only:
@@ -249,8 +248,8 @@ def choose(search: Search) -> tuple[list[Chosen], dict[int, set[int]], int]:
         noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
     if options.keyword_only:
         return chosen, {}, behind
-    chosen, opposed = contradictions.show_together(search, chosen)
-    return chosen[:limit], opposed, behind
+    chosen, related = contradictions.show_together(search, chosen)
+    return chosen[:limit], related, behind
 
 
 def _count_visible(search: Search) -> int:

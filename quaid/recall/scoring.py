@@ -33,6 +33,8 @@ UNSURE = 0.5
 NEVER_USED = Use()
 TECHNICAL = 0.9
 """The part of its score that a technical memory keeps where the question is not about work."""
+UNCERTAIN = 0.8
+"""The part that a fact keeps which a question proposes to reject, or which is not true yet: no date is asked for."""
 EXACT = 1.0
 """The score of a note that is called as the question."""
 OF_A_LIST = 0.8
@@ -55,6 +57,9 @@ def adjust(search: Search) -> None:
     profile, keyword_only, now = search.profile, search.options.keyword_only, search.options.moment
     is_about_work = search.query.intent is Intent.PROJECT or search.options.projects
     lowers_technical = not (is_about_work or keyword_only)
+    is_of_future = search.query.intent is Intent.WHEN or search.query.dates or keyword_only
+    pending = search.sources.cache.of(search.connection, documents.list_pending)
+    doubted = {doc_id for doc_id, (_, successor) in pending.items() if successor is None}
     uses: Mapping[str, Use] = {}
     if profile.is_by_use and search.sources.records is not None:
         uses = search.sources.records.strengths({hit_id(each) for each in search.candidates.values()})
@@ -65,6 +70,8 @@ def adjust(search: Search) -> None:
             score *= INTENTS[search.query.intent].type_boosts.get(candidate.type or "", 1.0)
         if lowers_technical and candidate.technical:
             score *= TECHNICAL
+        if not is_of_future and (candidate.doc_id in doubted or endings.is_coming(candidate, search.options.day)):
+            score *= UNCERTAIN
         if profile.is_by_use and not keyword_only:
             use = uses.get(hit_id(candidate), NEVER_USED)
             score = composite(faded(score, candidate, use, now), candidate, use, now)
@@ -218,28 +225,12 @@ def reason(candidate: Document, search: Search, matched: Collection[int]) -> str
 def holding(search: Search, candidates: Collection[Document]) -> list[Document]:
     """Return those of `candidates` that hold on the day of the question."""
     options, day = search.options, search.options.day
-    if options.at is None:
-        return [each for each in candidates if options.superseded or not is_over(each, day)]
+    if options.at is None:  # what is to begin is shown too, after what holds
+        return [each for each in candidates if options.superseded or not endings.is_over(each, day)]
     replaced = {each.superseded_by for each in candidates if each.superseded_by is not None}
-    ended = documents.list_beginnings(search.connection, replaced, search.scope) if replaced else {}
-    return [each for each in candidates if was_true(each, day, ended.get(each.superseded_by or ""))]
-
-
-def is_over(candidate: Document, today: str) -> bool:
-    """Return whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
-    return candidate.superseded_by is not None or endings.is_over(candidate, today)
-
-
-def was_true(candidate: Document, day: str, ended: str | None) -> bool:
-    """Return whether a fact held on `day` (YYYY-MM-DD). `ended` is when what replaced it began, where it has no end."""
-    began = candidate.valid_from
-    if began is not None and began[:10] > day:
-        return False
-    if own_end := endings.find_last_day(candidate):
-        return day <= own_end
-    if ended is not None:
-        return day < ended[:10]
-    return candidate.superseded_by is None
+    began = documents.list_beginnings(search.connection, replaced, search.scope) if replaced else {}
+    ends = {each.chunk_id: began.get(each.superseded_by or "") or each.valid_until for each in candidates}
+    return [each for each in candidates if endings.is_true_on(each, day, ends[each.chunk_id])]
 
 
 MAX_REORDERED = 60

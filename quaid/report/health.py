@@ -21,6 +21,7 @@ from quaid.janitor.tasks.decay import FLOOR, list_fading
 from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
 from quaid.report.stats import list_gaps
+from quaid.text.endings import is_true_on
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -173,15 +174,12 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[tuple
     """
     index = memory.index()
     day = (today or datetime.now(UTC).date()).isoformat()
-    holding = EVERYTHING.narrowed(
-        "d.kind = 'fact' AND d.superseded_by IS NULL AND (d.valid_until IS NULL OR d.valid_until >= :today)", today=day
-    )
-    rows = index.execute(f"SELECT doc_id FROM documents d WHERE {holding.documents}", holding.values)
-    facts = {int(row[0]) for row in rows}
-    opposed = list_opposed(index, facts, holding) | graph.list_disputed(index)
+    living = "d.kind = 'fact' AND d.superseded_by IS NULL"
+    known = documents.find_documents(index, living, with_text=True)
+    facts = {each.doc_id for each in known if is_true_on(each, day)}
+    opposed = list_opposed(index, facts, EVERYTHING.narrowed(living)) | graph.list_disputed(index)
     newest = sorted((pair for pair in opposed if facts.issuperset(pair)), key=max, reverse=True)[:MAX_PAIRS]
-    numbers = ", ".join(map(str, sorted({doc_id for pair in newest for doc_id in pair})))
-    found = {row.doc_id: row for row in documents.find_documents(index, f"d.doc_id IN ({numbers})")}
+    found = {each.doc_id: each for each in known}
     pairs = []
     for one, other in newest:
         order = compare_times(found[one], found[other])

@@ -1,7 +1,9 @@
-"""The day a fact ends: events stay true, states end. All callers that show or hide facts by it use this rule.
+"""True now, or on another day: `valid_from <= day < valid_until`, and not replaced. Every reader uses this rule.
 
-`valid_until` is the last day of a state, "Maya is on leave until 3 May", which is not true the day after. Of an event
-it is only the date: "the book club meets on 12 May" is the answer to "when did the book club meet?" for ever.
+A state has days, "Maya is on leave until 3 May". Of an event `valid_until` is only the date: "the book club meets on
+12 May" is the answer to "when did the book club meet?" for ever. Like the periods of SQL:2011, a state does not hold on
+the day of its end, so that of two homes one holds on the day of the move. It does where its text includes that day:
+"through 3 May", "this week", "until the end of June".
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ HAPPENED = frozenset({"event", "experience"})
 
 _GOES_ON = re.compile(r"\b(?:until|till?|through|thru|up to|as of)\s*(?:the)?\s*\Z", re.IGNORECASE)
 """Words after which a day is the last one of a state."""
+_INCLUDING = re.compile(r"\b(?:through|thru|up to|including)\s*(?:the)?\s*\Z", re.IGNORECASE)
+"""Those of them after which the day belongs to the state."""
 _NOW = re.compile(r"\A(?:this|today|tonight|now|current)\b", re.IGNORECASE)
 _LEAD_LENGTH = 24
 
@@ -41,8 +45,15 @@ class Lasting(Protocol):
     def valid_until(self) -> str | None: ...
 
 
-def find_last_day(fact: Lasting) -> str | None:
-    """Return the last day on which a fact is true (YYYY-MM-DD); None for what has no end or happened once.
+class Replaceable(Lasting, Protocol):
+    """The same of a fact that another may have replaced."""
+
+    @property
+    def superseded_by(self) -> str | None: ...
+
+
+def find_end(fact: Lasting) -> str | None:
+    """Return the first day on which a fact is no longer true (YYYY-MM-DD); None for what has no end or happened once.
 
     Whatever cannot change (`immutable`), an event, an experience, what began and ended on one day, and a plan whose
     statement names its day never end.
@@ -58,43 +69,55 @@ def find_last_day(fact: Lasting) -> str | None:
     # From the day after, "3 May" is that day and no word like "today" is; only from the day of the statement,
     # "tomorrow" and "next Sunday" are.
     seen_from = [wanted + timedelta(days=1), _parse((fact.created or "")[:10])]
+    includes_day = False
     for moment in filter(None, seen_from):
-        for mention in find_dates(fact.text, datetime(moment.year, moment.month, moment.day)):  # noqa: DTZ001 - a day alone
+        clock = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - a day alone
+        for mention in find_dates(fact.text, clock):
+            if wanted not in {mention.start, mention.end}:
+                continue
             lead = fact.text[max(0, mention.span[0] - _LEAD_LENGTH) : mention.span[0]]
-            is_day = mention.start != date.min and wanted in (mention.start, mention.end)
-            if is_day and not _NOW.match(mention.text) and not _GOES_ON.search(lead):
+            is_until, is_now = mention.start == date.min, _NOW.match(mention.text) is not None
+            if not is_until and not is_now and not _GOES_ON.search(lead):
                 return None
-    return last
+            named = find_dates(mention.text.partition(" ")[2], clock) if is_until else (mention,)
+            is_period = any(each.start < each.end for each in named)
+            includes_day |= is_now or is_period or _INCLUDING.search(lead) is not None
+    return (wanted + timedelta(days=includes_day)).isoformat()
 
 
 def tell_days(fact: Lasting) -> list[str]:
-    """Return the days of a fact in words: `since` and `until` of a state, `on` or `between` of what happened or was to
-    happen then.
+    """Return the days of a fact in words: `since` and `until` of a state, `from` of one that was to begin after the
+    statement, `on` or `between` of what happened or was to happen then.
     """
     first, last = (fact.valid_from or "")[:10], (fact.valid_until or "")[:10]
     if fact.type in HAPPENED or first == last:
         days = sorted({first, last} - {""})
         return [f"between {' and '.join(days)}" if len(days) > 1 else f"on {days[0]}"] if days else []
-    is_date = last and not first and find_last_day(fact) is None
-    since, until = f"since {first}" if first else "", f"{'on' if is_date else 'until'} {last}" if last else ""
-    return list(filter(None, (since, until)))
+    is_date = last and not first and find_end(fact) is None
+    since = f"{'from' if first > (fact.created or '9')[:10] else 'since'} {first}" if first else ""
+    return list(filter(None, (since, f"{'on' if is_date else 'until'} {last}" if last else "")))
 
 
-def is_over(fact: Lasting, today: str) -> bool:
-    """Return whether a fact was true only until a day before `today` (YYYY-MM-DD)."""
-    if fact.valid_until is None or fact.valid_until[:10] >= today:
-        return False
-    last = find_last_day(fact)
-    return last is not None and last < today
+def is_coming(fact: Lasting, today: str) -> bool:
+    """Return whether a fact describes a state that begins after `today`; what will happen is known today."""
+    return (fact.valid_from or "")[:10] > today and fact.type not in HAPPENED
 
 
-def is_true_on(fact: Lasting, day: str, *, is_replaced: bool) -> bool:
-    """Return whether a fact had begun and was not over on `day` (YYYY-MM-DD). One that was replaced, nobody knows when,
-    was true on none.
+def is_over(fact: Replaceable, day: str, replaced_on: str | None = None) -> bool:
+    """Return whether a fact had ended or been replaced by `day` (YYYY-MM-DD). One that was replaced, nobody knows when
+    (`replaced_on`), was over on every day.
     """
-    if (fact.valid_from or "")[:10] > day:
+    if fact.superseded_by is not None and (replaced_on or "")[:10] <= day:
+        return True
+    if fact.valid_until is None or fact.valid_until[:10] > day:
         return False
-    return day <= (fact.valid_until or "")[:10] if is_replaced else not is_over(fact, day)
+    end = find_end(fact)
+    return end is not None and end <= day
+
+
+def is_true_on(fact: Replaceable, day: str, replaced_on: str | None = None) -> bool:
+    """Return whether a fact had begun and was not over on `day` (YYYY-MM-DD)."""
+    return (fact.valid_from or "")[:10] <= day and not is_over(fact, day, replaced_on)
 
 
 def _parse(day: str) -> date | None:

@@ -144,9 +144,7 @@ def render_memory_line(hit: Hit) -> str:
 
     `[MEMORY] (2026-11-20, fact by Maya, from owner, project kiln, score 0.87) Maya takes oat milk |ID:01kagx…`
     """
-    about = [*describe(hit), "no longer true"] if hit.superseded else describe(hit)
-    about += [f"{word} {short_id(other)}" for other, word in relate_rivals(hit).items()]
-    about.append(f"score {hit.score:.2f}")
+    about = [*describe(hit), *hit.marks, f"score {hit.score:.2f}"]
     return f"[MEMORY] ({', '.join(about)}) {on_one_line(hit.text)} |ID:{on_one_line(hit.id)}"
 
 
@@ -171,11 +169,11 @@ def describe(hit: Hit) -> list[str]:
 
 def describe_standing(hit: Hit) -> list[str]:
     """Return what a reader must know of a hit to judge it: in which vault it is, where several were asked, whose word
-    it is where that is not its speaker's, and how long it holds.
+    it is where that is not its speaker's, how long it holds and what replaces it.
     """
     about = _name_vault(hit)
     about += [f"from {hit.provenance}"] if hit.provenance in {"agent", "tool", "import"} else []
-    return [*about, *_list_marks(hit), *(["no longer true"] if hit.superseded else [])]
+    return [*about, *_list_marks(hit), *hit.marks]
 
 
 def _name_vault(hit: Hit) -> list[str]:
@@ -189,12 +187,6 @@ def _list_marks(hit: Hit) -> list[str]:
     if hit.stands_for > 1:
         about.append(f"said {hit.stands_for} times")
     return about + [as_name(days) for days in tell_days(hit)]
-
-
-def relate_rivals(hit: Hit) -> dict[str, str]:
-    """Return id -> `later than`, `earlier than` or `contradicts` for each hit that cannot be true with this one."""
-    rivals = dict.fromkeys(hit.contradicts, "contradicts")
-    return rivals | dict.fromkeys(hit.later_than, "later than") | dict.fromkeys(hit.earlier_than, "earlier than")
 
 
 def short_id(hit_id: str) -> str:

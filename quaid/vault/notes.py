@@ -127,8 +127,25 @@ def _make_note(rel_path: str, data: bytes, kind: Kind, text: str, head: Head, pl
         edges=tuple(dict.fromkeys((*edges, *properties))),
         links=tuple(dict.fromkeys((*markdown.links(body, folder), *(edge.object for edge in properties)))),
         citations=tuple(markdown.citations([*made.list("turns"), body])),
+        pending=tuple(read_pending(reader, body)) if kind is Kind.REVIEW else (),
         problems=tuple(dict.fromkeys((*head.problems, *reader.problems, *([NOT_MADE] * is_misplaced)))),
     )
+
+
+_ANSWERED_NO = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\][ \t]+No\b", re.MULTILINE)
+_MAX_REASON = 120
+
+
+def read_pending(fields: _Fields, body: str) -> Iterator[Edge]:
+    """Yield the facts that a *yes* to a question would replace or reject: old, why, successor. After a *no*, none."""
+    if _ANSWERED_NO.search(body):
+        return
+    successor = markdown.link_target((fields.text("with") or "").strip("[]")) or ""
+    paragraphs = (part.strip() for part in re.split(r"\n\s*\n", body))
+    reason = markdown.plain(next((part for part in paragraphs if part and not part.startswith("# ")), ""))
+    for reference in fields.list("replaces"):
+        if old := markdown.link_target(reference.strip("[]")):
+            yield Edge(old, reason[:_MAX_REASON], successor)
 
 
 def render_fact(fields: Mapping[str, frontmatter.Value | None], text: str, edges: Sequence[Edge] = ()) -> str:

@@ -210,13 +210,13 @@ def test_what_keeps_an_expectation_from_being_decided_is_no_verdict(herons, monk
 
 LISBON = Hit(
     "01kagx3m7r9q2d5w8t0v7k3qd", "fact", "Maya lives in Lisbon.", 0.87, "facts/lisbon.md", created="2026-03-02T10:00:00Z",
-    valid_from="2026-03-01", stands_for=3, speaker="Maya", project="move", contradicts=("01kagx3m7r9q2d5w8t0v7k3qe",),
+    valid_from="2026-03-01", stands_for=3, speaker="Maya", project="move", marks=("contradicts 2025-01-02 “Porto”",),
     via=("Maya lives_in Lisbon",), channels={"keyword": ChannelRank(1, 2.5), "second_pass": ChannelRank(0, 0.0)},
     evidence={"likeness": 0.31, "words_before": 0.2, "beside": 0.18, "length": 0.1, "words": 0.08, "graph": 0.05, "asks": -0.03},
 )  # fmt: skip
 PORTO = Hit(
     "01kagx3m7r9q2d5w8t0v7k3qe", "fact", "Maya lives in Porto.", 0.5, "facts/porto.md", created="2025-01-02T10:00:00Z",
-    superseded=True, provenance="agent", contradicts=(LISBON.id,), channels={"vector": ChannelRank(2, 0.4)}, evidence={"likeness": 0.5},
+    superseded=True, provenance="agent", marks=("no longer true", "contradicts 2026-03-01 “Lisbon”"), channels={"vector": ChannelRank(2, 0.4)}, evidence={"likeness": 0.5},
 )  # fmt: skip
 STAGES = [
     {"stage": "query", "took_ms": 0.4, "intent": "where", "words": ["maya", "live"], "names": ["maya"]},
@@ -245,23 +245,23 @@ def test_a_person_reads_what_speaks_against_a_hit(shown_on_a_terminal):
         "0.87  Maya lives in Lisbon.\n"
         "      2026-03-02 · fact by Maya · from owner · project move · said 3 times ·\n"
         "      since 2026-03-01 · 01kagx3m7r9q2d5w8t0v7k3qd\n"
-        "      ! contradicts 7k3qe (said 2025-01-02)\n"
+        "      ! contradicts 2025-01-02 “Porto”\n"
         "\n"
         "0.50  Maya lives in Porto.\n"
         "      2025-01-02 · fact · from agent · 01kagx3m7r9q2d5w8t0v7k3qe\n"
         "      ! no longer true\n"
-        "      ! contradicts 7k3qd (since 2026-03-01)"
+        "      ! contradicts 2026-03-01 “Lisbon”"
     )
 
 
 def test_an_agent_reads_one_line_a_hit():
     assert render_answer(ANSWER, explain=False).splitlines() == [
         (
-            "[MEMORY] (2026-03-02, fact by Maya, from owner, project move, said 3 times, since 2026-03-01, contradicts 7k3qe, "
+            "[MEMORY] (2026-03-02, fact by Maya, from owner, project move, said 3 times, since 2026-03-01, contradicts 2025-01-02 “Porto”, "
             "score 0.87) Maya lives in Lisbon. |ID:01kagx3m7r9q2d5w8t0v7k3qd"
         ),
         (
-            "[MEMORY] (2025-01-02, fact, from agent, no longer true, contradicts 7k3qd, score 0.50) "
+            "[MEMORY] (2025-01-02, fact, from agent, no longer true, contradicts 2026-03-01 “Lisbon”, score 0.50) "
             "Maya lives in Porto. |ID:01kagx3m7r9q2d5w8t0v7k3qe"
         ),
     ]
@@ -333,7 +333,7 @@ def test_on_a_terminal_the_hits_are_part_of_the_picture(shown_on_a_terminal):
     explained = render_answer(ANSWER, explain=True)
     assert "[MEMORY]" not in explained
     assert explained.count("Maya lives in Lisbon.") == 1
-    assert explained.index("Road") < explained.index("! contradicts 7k3qe") < explained.index("█ likeness .31")
+    assert explained.index("Road") < explained.index("! contradicts 2025-01-02") < explained.index("█ likeness .31")
 
 
 def test_what_was_done_after_the_evidence_is_part_of_the_bar():

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "lines": 75_900,
     "record classes": 303,
-    "record fields": 1_801,
+    "record fields": 1_805,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 5.9,
@@ -23,7 +23,7 @@ CEILINGS = {
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 
 WALK_CEILINGS = {
-    "a question, warm": {"files": 51, "functions": 232, "depth": 15, "lambdas": 28, "climbs": 1},
+    "a question, warm": {"files": 52, "functions": 233, "depth": 15, "lambdas": 28, "climbs": 1},
     "a fact remembered": {"files": 44, "functions": 236, "depth": 18, "lambdas": 1, "climbs": 4},
     "an edit saved, a question": {"files": 59, "functions": 335, "depth": 20, "lambdas": 18, "climbs": 1},
     "a note shown": {"files": 12, "functions": 34, "depth": 10, "lambdas": 1, "climbs": 0},

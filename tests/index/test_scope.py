@@ -131,7 +131,7 @@ CHAIN = dict([
 @pytest.mark.parametrize(("day", "true"), [
     ("2017-06-01", {"turku"}),  # made in 2023, with no word on since when it holds
     ("2018-01-01", {"oslo", "turku"}), ("2019-06-01", {"oslo", "leeds", "turku"}),
-    ("2019-12-31", {"oslo", "leeds", "turku"}), ("2020-02-29", {"oslo", "turku"}), ("2020-03-01", {"bergen", "turku"}),
+    ("2019-12-30", {"oslo", "leeds", "turku"}), ("2019-12-31", {"oslo", "turku"}), ("2020-02-29", {"oslo", "turku"}), ("2020-03-01", {"bergen", "turku"}),
     ("2023-06-14", {"bergen", "turku"}), ("2023-06-15", {"turku"}), ("2030-01-01", {"turku"}),
 ])  # fmt: skip
 def test_what_was_true_on_a_day(day, true):
@@ -149,8 +149,8 @@ def test_what_is_over_is_shown_when_it_is_asked_for():
     assert why["leeds"] == "expired"
 
 
-def test_a_fact_holds_to_the_end_of_its_last_day():
-    notes = dict([fact("a", more="valid_until: 2026-01-01\n")])
+def test_a_fact_holds_until_the_day_of_its_end():
+    notes = dict([fact("a", more="valid_until: 2026-01-02\n")])
     assert seen(notes, now=datetime(2026, 1, 1, 23, tzinfo=UTC)) == {"a"}
     assert seen(notes, now=datetime(2026, 1, 2, tzinfo=UTC)) == set()
 

@@ -133,10 +133,10 @@ class TestMarks:
             both = build_prompt_context(*asked, "s1").text
             sessions.record(state_folder(vault.root), "s2", {"ids": [NEW]})
             alone = build_prompt_context(*asked, "s2").text
-        assert both.index("Lisbon") < both.index("Hamburg. (earlier than Sun 2026-03-01 “Maya Chen lives in Lisbon.”)")
-        assert "Maya Chen lives in Hamburg. (earlier than newer)" in alone
+        assert both.index("Lisbon") < both.index("Hamburg. (earlier than 2026-03-01 “Maya Chen lives in Lisbon.”)")
+        assert "Maya Chen lives in Hamburg. (earlier than 2026-03-01 “Maya Chen lives in Lisbon.”)" in alone
 
-    def test_what_was_said_is_earlier_than_what_replaced_the_fact_learned_from_it(self, vault: Vault) -> None:
+    def test_a_stale_turn_comes_behind_the_fact_that_replaced_what_was_learned_from_it(self, vault: Vault) -> None:
         vault.write("episodes/2026/11/20-1402-2f1c9a.md", EPISODE.format("01episode"))
         vault.write("facts/old.md", f"---\nid: {OLD}\ntype: fact\nturns: ['[[20-1402-2f1c9a#^t1]]']\n---\nMaya lives "
                     "in Hamburg.\n")  # fmt: skip
@@ -144,10 +144,18 @@ class TestMarks:
             asked = {"kinds": {"turn"}, "with_neighbours": True}
             (before, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
             new = memory.remember("Maya lives in Lisbon by the river", replaces=OLD)
-            (after, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
+            (first, after, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
+            settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="on"))
+            prompt = build_prompt_context(vault.root, settings, memory.recall, "Who lives in Hamburg?", "s1").text
         assert (before.id, before.earlier_than) == ("20-1402-2f1c9a#t1", ())
         assert (after.id, after.earlier_than) == (before.id, (new.id,))
-        assert f"earlier than {new.id[-5:]}" in pack([after], 200).text
+        assert (first.id, first.later_than) == (new.id, (before.id,))
+        text = pack([first, after], 200).text
+        assert text.index("by the river") < text.index("I live in Hamburg. (replaced by ")
+        assert "“Maya lives in Lisbon by the river”" in text
+        before, found, _ = prompt.partition("by the river")
+        assert found
+        assert "Hamburg" not in before
 
 
 class TestNewest:

@@ -162,13 +162,14 @@ def test_a_fact_that_rests_on_several_conversations_is_shown_with_all_of_them(se
 
 
 def test_facts_are_shown_with_their_dates_and_what_contradicts_them():
-    old = fact("Maya lives in Porto", id="01old", created="2022-01-01", valid_from="2021-05-01", contradicts=("01new",))
+    old = fact("Maya lives in Porto", id="01old", created="2022-01-01", valid_from="2021-05-01",
+               earlier_than=("01new",), marks=("earlier than 2023-05-25 “Maya lives in Ghent”",))  # fmt: skip
     new = fact(
-        "Maya lives in Ghent", id="01new", created=DAY, contradicts=("01old",), speaker="Maya", provenance="agent"
+        "Maya lives in Ghent", id="01new", created=DAY, later_than=("01old",), speaker="Maya", provenance="agent"
     )
     assert pack([new, old], PLENTY).text.split("\n") == [
-        "* Thu 2023-05-25 fact by Maya: Maya lives in Ghent (from agent, contradicts Sat 2022-01-01 “Maya lives in Porto”)",
-        "* Sat 2022-01-01 fact: Maya lives in Porto (since 2021-05-01, contradicts Thu 2023-05-25 “Maya lives in Ghent”)",
+        "* Thu 2023-05-25 fact by Maya: Maya lives in Ghent (from agent)",
+        "* Sat 2022-01-01 fact: Maya lives in Porto (since 2021-05-01, earlier than 2023-05-25 “Maya lives in Ghent”)",
     ]
 
 

@@ -99,36 +99,3 @@ def test_composite_and_decay_keep_the_order_of_equals_in_all_else(one, other, da
     assert scoring.composite(less, memory, use, NOW) <= scoring.composite(more, memory, use, NOW) + 1e-12
     assert scoring.faded(less, memory, use, NOW) <= scoring.faded(more, memory, use, NOW) + 1e-12
     assert 0 <= scoring.composite(more, memory, use, NOW) <= 1 + 1e-9
-
-
-# -- when it held ----------------------------------------------------------------------------------------------------
-
-
-@for_each(("fact", "day", "ended", "expected"), [
-    ({}, "2020-01-01", None, True), ({"valid_from": "2020-06-01"}, "2020-05-31", None, False),
-    ({"valid_from": "2020-06-01T10:00:00Z"}, "2020-06-01", None, True),
-    ({"valid_until": "2020-06-30"}, "2020-06-30", None, True),  # to the end of its last day
-    ({"valid_until": "2020-06-30"}, "2020-07-01", None, False),
-    ({"superseded_by": "b"}, "2020-06-01", "2020-06-01", False),  # from its first day on the new one holds
-    ({"superseded_by": "b"}, "2020-05-31", "2020-06-01", True),
-    ({"superseded_by": "b"}, "2020-05-31", None, False),  # nobody knows when it ended
-    ({"superseded_by": "b", "valid_until": "2020-03-31"}, "2020-05-01", "2020-06-01", False),
-    ({"valid_from": "2020-01-01", "valid_until": "2020-12-31"}, "2020-06-01", None, True),
-    ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2021-01-01", None, True),
-    ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2020-05-01", None, False),
-    ({"valid_until": "2020-06-02", "type": "event"}, "2021-01-01", None, True),
-    ({"valid_until": "2020-06-02", "durability": "immutable", "superseded_by": "b"}, "2021-01-01", "2020-09-01", False),
-])  # fmt: skip
-def test_whether_a_fact_held_on_a_day(fact, day, ended, expected):
-    assert scoring.was_true(candidate(1, **fact), day, ended) is expected
-
-
-@pytest.mark.parametrize(("fact", "expected"), [
-    ({}, False), ({"valid_until": "2020-05-31"}, True), ({"valid_until": "2020-06-01"}, False),
-    ({"valid_until": "2020-05-31", "durability": "contextual"}, True),
-    ({"valid_until": "2020-05-31", "durability": "immutable"}, False),  # it happened until then, and stays so
-    ({"valid_until": "2020-05-31", "durability": "contextual", "type": "event"}, False),
-    ({"superseded_by": "b", "durability": "immutable"}, True),
-])  # fmt: skip
-def test_whether_a_fact_is_over(fact, expected):
-    assert scoring.is_over(candidate(1, **fact), "2020-06-01") is expected

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from types import SimpleNamespace
 
 import pytest
 from matrices import for_each
 
-from quaid.text.endings import find_last_day, is_over, tell_days
+from quaid.text.endings import find_end, is_coming, is_over, is_true_on, tell_days
 
 
 def fact(text: str, **fields: str) -> SimpleNamespace:
     known = {"type": "fact", "durability": "contextual", "created": "2026-04-20T10:00:00Z", "valid_from": None}
-    return SimpleNamespace(**{"text": text, "valid_until": None, **known, **fields})
+    known |= {"valid_until": None, "superseded_by": None}
+    return SimpleNamespace(**{"text": text, **known, **fields})
 
 
 @for_each(
@@ -32,28 +34,55 @@ def fact(text: str, **fields: str) -> SimpleNamespace:
     ],
 )
 def test_what_happened_or_was_to_happen_on_a_day_never_ends(happened):
-    assert find_last_day(happened) is None
+    assert find_end(happened) is None
     assert not is_over(happened, "2026-12-24")
 
 
 @for_each(
-    "state",
+    ("state", "end"),
     [
-        fact("Maya is on leave.", valid_until="2026-05-03"),
-        fact("Maya is on leave until 3 May.", valid_until="2026-05-03"),
-        fact("Maya is on leave until the 3rd of May 2026.", valid_until="2026-05-03"),
-        fact("The discount code is valid through 3 May 2026.", valid_until="2026-05-03"),
-        fact("Tom works at Acme.", durability="mutable", valid_from="2024-01-01", valid_until="2026-05-03"),
-        fact("Tom is ill today.", valid_until="2026-04-20"),
-        fact("Tom is in Porto this week.", valid_until="2026-04-26"),
-        fact("Decided on 2 March to freeze the API.", type="decision", valid_until="2026-05-03"),
+        (fact("Maya is on leave.", valid_until="2026-05-03"), "2026-05-03"),
+        (fact("Maya is on leave until 3 May.", valid_until="2026-05-03"), "2026-05-03"),
+        (fact("Maya is on leave until the 3rd of May 2026.", valid_until="2026-05-03"), "2026-05-03"),
+        (fact("Tom works at Acme.", durability="mutable", valid_from="2024-01-01", valid_until="2026-05-03"), "2026-05-03"),
+        (fact("Decided on 2 March to freeze the API.", type="decision", valid_until="2026-05-03"), "2026-05-03"),
+        # The text includes the day.
+        (fact("The discount code is valid through 3 May 2026.", valid_until="2026-05-03"), "2026-05-04"),
+        (fact("Tom is ill today.", valid_until="2026-04-20"), "2026-04-21"),
+        (fact("Tom is in Porto this week.", valid_until="2026-04-26"), "2026-04-27"),
+        (fact("Maya is on leave until June 2026.", valid_until="2026-06-30"), "2026-07-01"),
+        (fact("Maya is on leave until the end of June.", valid_until="2026-06-30"), "2026-07-01"),
     ],
-)
-def test_a_state_ends_the_day_after_its_last(state):
-    last = state.valid_until
-    assert find_last_day(state) == last
-    assert not is_over(state, last)
-    assert is_over(state, "2026-12-24")
+)  # fmt: skip
+def test_a_state_holds_until_the_day_of_its_end(state, end):
+    assert find_end(state) == end
+    before = (date.fromisoformat(end) - timedelta(days=1)).isoformat()
+    assert not is_over(state, before)
+    assert is_over(state, end)
+
+
+@for_each(("state", "day", "replaced_on", "is_true"), [
+    (fact("Tom works at Acme."), "2020-01-01", None, True),
+    (fact("Tom works at Acme.", valid_from="2020-06-01"), "2020-05-31", None, False),
+    (fact("Tom works at Acme.", valid_from="2020-06-01T10:00:00Z"), "2020-06-01", None, True),
+    (fact("Tom works at Acme.", valid_until="2020-06-30"), "2020-06-29", None, True),
+    (fact("Tom works at Acme.", valid_until="2020-06-30"), "2020-06-30", None, False),
+    (fact("Tom works at Acme.", superseded_by="b"), "2020-06-01", "2020-06-01", False),
+    (fact("Tom works at Acme.", superseded_by="b"), "2020-05-31", "2020-06-01", True),
+    (fact("Tom works at Acme.", superseded_by="b"), "2020-05-31", None, False),  # nobody knows when
+    (fact("Tom works at Acme.", superseded_by="b", valid_until="2030-01-01"), "2026-01-01", None, False),
+    (fact("Tom works at Acme.", superseded_by="b", valid_until="2020-03-31"), "2020-05-01", "2020-06-01", False),
+    (fact("Tom was born.", valid_until="2020-06-02", durability="immutable", superseded_by="b"), "2021-01-01",
+     "2020-09-01", False),
+])  # fmt: skip
+def test_true_on_a_day_is_begun_and_neither_over_nor_replaced(state, day, replaced_on, is_true):
+    assert is_true_on(state, day, replaced_on) is is_true
+
+
+def test_a_state_that_has_not_begun_is_coming_and_what_happens_then_is_known_now():
+    assert is_coming(fact("Maya lives in Porto.", valid_from="2030-01-01"), "2026-11-20")
+    assert not is_coming(fact("Maya lives in Porto.", valid_from="2026-11-20"), "2026-11-20")
+    assert not is_coming(fact("The exam.", type="event", valid_from="2030-01-01"), "2026-11-20")
 
 
 @pytest.mark.parametrize("until", ["", "soon", "9999-12-31", "2026-05"])
@@ -73,6 +102,7 @@ def test_odd_ends_do_no_harm(until):
         (fact("Maya was born.", durability="immutable", valid_until="1990-05-03"), ["on 1990-05-03"]),
         (fact("Maya is on leave until 3 May.", valid_until="2026-05-03"), ["until 2026-05-03"]),
         (fact("Tom works at Acme.", valid_from="2024-01-01"), ["since 2024-01-01"]),
+        (fact("Tom works at Acme.", valid_from="2030-01-01"), ["from 2030-01-01"]),
         (fact("Tom works at Acme.", valid_from="2024-01-01", valid_until="2026-05-03"),
          ["since 2024-01-01", "until 2026-05-03"]),
         (fact("Tom works at Acme."), []),

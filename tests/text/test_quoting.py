@@ -199,7 +199,9 @@ def hit(text, **more):
 
 def test_a_line_says_of_a_hit_when_what_and_whose_word():
     told = hit("Maya takes\noat milk", created="2026-11-20T14:30:00Z", speaker="Maya", project="kiln", stands_for=3)
-    said = hit("She moved", id="e#t3", kind="turn", turn=3, session="e", provenance="conversation", superseded=True)
+    said = hit(
+        "She moved", id="e#t3", kind="turn", turn=3, session="e", provenance="conversation", marks=("no longer true",)
+    )
     assert [render_memory_line(told), render_memory_line(said)] == [
         (
             "[MEMORY] (2026-11-20, fact by Maya, from owner, project kiln, said 3 times, score 1.00) "
@@ -209,13 +211,19 @@ def test_a_line_says_of_a_hit_when_what_and_whose_word():
     ]
 
 
-def test_a_line_says_how_long_a_hit_holds_and_what_contradicts_it():
+def test_a_line_says_how_long_a_hit_holds_and_what_replaces_it():
     line = render_memory_line(
-        hit("a", valid_from="2026-01-02", valid_until="2026-03", status="pending", contradicts=(ID, "e#t3"))
+        hit(
+            "a",
+            valid_from="2026-01-02",
+            valid_until="2026-03",
+            status="pending",
+            marks=("contradicts “b”", "being replaced by 2026-02-03 “c”"),
+        )
     )
     assert line == (
-        "[MEMORY] (fact, from owner, pending, since 2026-01-02, until 2026-03, contradicts 7k3qd, contradicts e#t3, "
-        "score 1.00) a |ID:01kagx"
+        "[MEMORY] (fact, from owner, pending, since 2026-01-02, until 2026-03, contradicts “b”, being replaced by "
+        "2026-02-03 “c”, score 1.00) a |ID:01kagx"
     )
 
 

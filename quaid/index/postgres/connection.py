@@ -21,10 +21,10 @@ from quaid.index.postgres.words import PgWords
 
 Raw: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 TABLES = (
-    "documents", "chunks", "passages", "names", "edges", "links", "citations", "passed_over", "postings", "lengths",
-    "episode_postings", "episode_lengths", "embedders", "vectors", "meta",
+    "documents", "chunks", "passages", "names", "edges", "links", "pending", "citations", "passed_over", "postings",
+    "lengths", "episode_postings", "episode_lengths", "embedders", "vectors", "meta",
 )  # fmt: skip
-OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
+OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "pending", "citations")
 """Tables whose rows go with their document."""
 _CASCADED = frozenset(OF_A_NOTE)
 _NUMBERED = {

@@ -166,6 +166,15 @@ CREATE TABLE quaid.links (
 CREATE INDEX links_document ON quaid.links (vault, doc_id);
 CREATE INDEX links_target ON quaid.links (vault, target_key);
 
+CREATE TABLE quaid.pending (
+    doc_id        integer NOT NULL,
+    target_key    text COLLATE "C" NOT NULL,
+    successor_key text COLLATE "C" NOT NULL,
+    reason        text COLLATE "C" NOT NULL,
+    vault         bigint NOT NULL DEFAULT quaid.vault()
+) PARTITION BY HASH (vault);
+CREATE INDEX pending_document ON quaid.pending (vault, doc_id);
+
 CREATE TABLE quaid.citations (
     doc_id  integer NOT NULL,
     episode text COLLATE "C" NOT NULL,

@@ -12,7 +12,7 @@ from quaid.index.port import Values
 
 MAX_KEY = 600
 """Characters of what is looked up by an index: PostgreSQL refuses to keep more than 2,700 bytes in one."""
-KEYED = frozenset({"documents", "names", "edges", "links", "citations"})
+KEYED = frozenset({"documents", "names", "edges", "links", "pending", "citations"})
 """Tables whose texts are all looked up, or shown in one line."""
 _PART = re.compile(r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<list>json_each\()?(?:\?(?P<number>\d*)|:(?P<name>[a-z]\w*))|%")
 _WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE)\b")

@@ -124,6 +124,16 @@ CREATE TABLE links (
 CREATE INDEX links_document ON links (doc_id);
 CREATE INDEX links_target ON links (target_key);
 
+-- The facts that a question in review/ would replace or reject, by the keys of their names, with that of the successor
+-- (empty for a rejection) and the reason.
+CREATE TABLE pending (
+    doc_id        INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    target_key    TEXT NOT NULL,
+    successor_key TEXT NOT NULL,
+    reason        TEXT NOT NULL
+);
+CREATE INDEX pending_document ON pending (doc_id);
+
 -- The turns a fact rests on: (note name of the episode, turn).
 CREATE TABLE citations (
     doc_id  INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,

@@ -519,7 +519,7 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
         context.settings.owner,
     ):
         age = scoring.days_since(fact.created, context.now)
-        is_true = endings.find_last_day(fact) is None and (fact.valid_from or "")[:10] <= context.day
+        is_true = endings.find_end(fact) is None and endings.is_true_on(fact, context.day)
         # A text that gives orders to its reader has no place where every conversation begins.
         if age is not None and age >= MIN_AGE_DAYS and is_true and neutralise(fact.text) == fact.text:
             lasting.append(fact)

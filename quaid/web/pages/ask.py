@@ -17,7 +17,7 @@ from quaid.recall.options import KINDS, PROFILES
 from quaid.recall.scoring import THRESHOLD
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.dates import parse_day
-from quaid.text.quoting import describe, relate_rivals, short_id
+from quaid.text.quoting import describe
 from quaid.web.answer import Context
 from quaid.web.templating import memory_path
 
@@ -127,16 +127,11 @@ def show_ask(memory: Memory, request: Request) -> Context:
     settings = memory.settings.recall
     stages = trace.get("stages", ())
     slowest = max((stage["took_ms"] for stage in stages), default=0.0)
-    numbers = {hit.id: f"answer {number}" for number, hit in enumerate(found.hits, 1)}
-    rivals = {
-        hit.id: [f"{word} {numbers.get(other, short_id(other))}" for other, word in relate_rivals(hit).items()]
-        for hit in found.hits
-    }
     return {
         **shown,
         "found": found,
         "hits": [
-            (hit, describe(hit), rivals[hit.id], shares, list_ranks(hit, trace))
+            (hit, describe(hit), shares, list_ranks(hit, trace))
             for hit, shares in zip(found.hits, share_scores(found.hits), strict=True)
         ],
         "origins": {  # the address and the name of the conversation of each turn

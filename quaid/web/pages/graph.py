@@ -13,14 +13,13 @@ from quaid.errors import UsageError
 from quaid.index.graph import Entity, EntityGraph, Link, read_graph
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
-from quaid.text.endings import is_true_on, tell_days
+from quaid.text.endings import is_over, is_true_on, tell_days
 from quaid.web.answer import Context, page_number
 from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.documents import Document
     from quaid.memory import Memory
 
 GRAPH = "/graph"
@@ -126,7 +125,7 @@ def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
             "since": (link.note.valid_from or "")[:10],
             "until": (link.note.valid_until or "")[:10],
             "days": ", ".join(tell_days(link.note)),
-            "over": _is_over(link.note, today),
+            "over": is_over(link.note, today),
             "text": shorten(link.note.text or link.note.title, MAX_FACT, placeholder="…") if is_explained else "",
             "page": memory_path(link.note.id) if is_explained else "",
         }
@@ -166,7 +165,7 @@ def select(
         if link.subject in selected
         and link.object in selected
         and (not relation or link.relation == relation)
-        and (not on or is_true_on(link.note, on, is_replaced=link.note.is_replaced))
+        and (not on or is_true_on(link.note, on, link.note.valid_until))
     ]
     if relation or on:
         connected = {end for link in links for end in (link.subject, link.object)}
@@ -211,7 +210,7 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
     """Return the relations of each entity by its place, those that hold first."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for link in shown.links:
-        relation = {"relation": link.relation, "note": link.note, "is_over": _is_over(link.note, today)}
+        relation = {"relation": link.relation, "note": link.note, "is_over": is_over(link.note, today)}
         found[link.subject].append({**relation, "other": shown.entities[link.object], "is_outgoing": True})
         if link.subject != link.object:
             found[link.object].append({**relation, "other": shown.entities[link.subject], "is_outgoing": False})
@@ -220,10 +219,6 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
             key=lambda each: (each["is_over"], not each["is_outgoing"], each["relation"], each["other"].name)
         )
     return found
-
-
-def _is_over(note: Document, today: str) -> bool:
-    return not is_true_on(note._replace(valid_from=None), today, is_replaced=note.is_replaced)
 
 
 def _type_of(entity: Entity) -> str:
