@@ -34,7 +34,7 @@ def pairs_in(question):
     """The pairs that a model was asked about: (number, what a says, what b says)."""
     lines = question.partition("<facts>")[2].splitlines()
     facts = {line["n"]: line["text"] for line in map(json.loads, (each for each in lines if each.startswith('{"n"')))}
-    pairs = [[int(number) for number in found] for found in re.findall(r"(?m)^(\d+): (\d+) (\d+)$", "\n".join(lines))]
+    pairs = [[int(number) for number in found] for found in re.findall(r"(?m)^(\d+): (\d+) (\d+)", "\n".join(lines))]
     return sorted((n, facts[a], facts[b]) for n, a, b in pairs)
 
 

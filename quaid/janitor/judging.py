@@ -116,8 +116,8 @@ class ModelQuestion(Generic[T]):
         """Return why an answer treats too many items alike to be a judgement; empty where it does not."""
         return ""
 
-    def read(self, item: T, given: Mapping[str, Any], answer: Answer) -> Judgement:
-        """Return the judgement in the verdict `given` of `answer`."""
+    def read(self, item: T, given: Mapping[str, Any], answer: Answer) -> Judgement | None:
+        """Return the judgement in the verdict `given` of `answer`; None to leave the item without one."""
         raise NotImplementedError
 
     def group(self, _item: T) -> str:
@@ -134,7 +134,9 @@ class ModelQuestion(Generic[T]):
         new = [key for key in items if key not in known][:most]
         for batch, answer in self.ask_all({key: items[key] for key in new}):
             judged = {
-                key: self.read(item, given, answer) for (key, item), given in by_number(self.given(answer.value), batch)
+                key: judgement
+                for (key, item), given in by_number(self.given(answer.value), batch)
+                if (judgement := self.read(item, given, answer)) is not None
             }
             self.context.judgements.add(self.prompt, {key: judgement.render() for key, judgement in judged.items()})
             yield from ((key, judged[key]) for key, _ in batch if key in judged)

@@ -296,6 +296,7 @@ class PairQuestion(ModelQuestion[Pair]):
         super().__init__(context)
         self.prompt = task
         self._uses: Counter[str] = Counter()
+        self._problems: dict[frozenset[str], str] = {}
         self._owner_keys = graph.with_aliases(context.index, own_names(context.root, context.settings))
 
     def find_problem(self, pair: Pair, judgement: Judgement) -> str | None:
@@ -311,7 +312,10 @@ class PairQuestion(ModelQuestion[Pair]):
             chosen.sort(key=lambda pair: pair.a.id)
         keys = {judgement_key(self.context, self.prompt, pair): pair for pair in chosen}
         self._uses = Counter(fact.id for pair in keys.values() for fact in (pair.a, pair.b))
-        return {keys[key]: judgement for key, judgement in self.judge(keys, most)}
+        judged = dict(self.judge(keys, most))
+        # What cannot be used is asked about once more, alone: a repair would repeat the whole question.
+        judged |= dict(self.judge({key: pair for key, pair in keys.items() if pair.ids in self._problems}))
+        return {keys[key]: judgement for key, judgement in judged.items()}
 
     def label(self, item: Pair) -> str:
         return f"{item.a.text} / {item.b.text}"
@@ -338,11 +342,13 @@ class PairQuestion(ModelQuestion[Pair]):
         """A numbered line of JSON for each fact, and a line for each pair: its number and those of its facts."""
         facts = {fact.id: fact for pair in batch for fact in (pair.a, pair.b)}
         numbers = {fact: n for n, fact in enumerate(facts, 1)}
-        lines = (f"{n}: {numbers[pair.a.id]} {numbers[pair.b.id]}" for n, pair in enumerate(batch, 1))
+        lines = (
+            f"{n}: {numbers[pair.a.id]} {numbers[pair.b.id]} {self._problems.get(pair.ids, '')}".rstrip()
+            for n, pair in enumerate(batch, 1)
+        )
         return {"facts": numbered_lines(map(self._show_fact, facts.values())), "pairs": "\n".join(lines)}
 
-    def find_problems(self, item: Pair, given: Mapping[str, Any]) -> Iterator[str]:
-        judgement = self._parse(given)
+    def _list_problems(self, item: Pair, judgement: Judgement) -> Iterator[str]:
         if problem := self.find_problem(item, judgement):
             yield problem
         elif judgement.says == "same" or judgement.keep == "merge":
@@ -353,7 +359,9 @@ class PairQuestion(ModelQuestion[Pair]):
             if lost:
                 yield f"it leaves out {', '.join(lost)}: merge them in one sentence with these words"
 
-    def find_carelessness(self, _: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
+    def find_carelessness(self, batch: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
+        if all(pair.ids in self._problems for pair in batch):
+            return ""  # these were told apart from others before
         verdicts = {item["verdict"] for item in given}
         hasty = {"same", *(CONFLICTS if self.prompt == TASK else ())}
         is_careless = len(given) >= MAX_ALIKE and len(verdicts) == 1 and verdicts <= hasty
@@ -363,8 +371,12 @@ class PairQuestion(ModelQuestion[Pair]):
         careless = self.find_carelessness(batch, self.given(value))
         return [*super().check(batch, value), *([careless] if careless else [])]
 
-    def read(self, item: Pair, given: Mapping[str, Any], answer: Answer) -> Judgement:
+    def read(self, item: Pair, given: Mapping[str, Any], answer: Answer) -> Judgement | None:
         judgement = self._parse(given)
+        problem = next(self._list_problems(item, judgement), "")
+        if problem and item.ids not in self._problems:
+            self._problems[item.ids] = headings.one_line(problem)
+            return None
         if self.find_problem(item, judgement) is not None:
             judgement = replace(judgement, days={})  # a wrong day does not make the rest wrong
         if self.find_problem(item, judgement) is not None:
