@@ -234,11 +234,11 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
         invocation.notify(f"Nothing {'' if keyword_only else 'relevant '}found. {step[0].upper()}{step[1:]}")
     if query.expect is None:
         return None
-    hits = count(len(found.hits), "hit")
+    counted = count(len(found.hits), "hit")
     if rank is None:
-        invocation.notify(f"quaid: {query.expect} is not in the answer of {hits}. See why with: --explain")
+        invocation.notify(f"quaid: {query.expect} is not in the answer of {counted}. See why with: --explain")
         return 1
-    invocation.notify(f"quaid: {query.expect} has rank {rank} of {hits}.")
+    invocation.notify(f"quaid: {query.expect} has rank {rank} of {counted}.")
     return 0
 
 
