@@ -30,6 +30,7 @@ from quaid.config import person_of
 from quaid.errors import BadInputError, ModelError, QuaidError
 from quaid.llm.drafts import read_value
 from quaid.local.session_notes import SessionNotes
+from quaid.model import is_owner_label
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
@@ -142,7 +143,10 @@ class ConversationReader(PieceReader):
         return {slot: admit(text).text for slot, text in inputs.items()}
 
     def _with_related(self, piece: Piece) -> Piece:
-        said = [turn.text for turn in (*piece.notes, *piece.turns) if turn.speaker != ASSISTANT]
+        owner = person_of(self._vault.root, self._vault.settings)
+        turns = [turn for turn in (*piece.notes, *piece.turns) if turn.speaker != ASSISTANT]
+        # What somebody says of themselves has no name in it.
+        said = [f"{owner if is_owner_label(turn.speaker) else turn.speaker}: {turn.text}" for turn in turns]
         return replace(piece, related=tuple(self._finder.find_related(self._vault.visible_index(), said)))
 
     def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:

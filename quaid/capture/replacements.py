@@ -7,6 +7,7 @@ run of the janitor compares it and asks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -48,13 +49,14 @@ def find_replaced(
     fact without a time was stated.
     """
     places = {fact.text: place for place, fact in enumerate(new)}
+    last = [max(map(int, re.findall(r"\^t(\d+)", " ".join(fact.turns))), default=0) for fact in new]
     found: list[tuple[StoredNote | int, int]] = []
-    for place, fact in enumerate(new):
+    for place, fact in sorted(enumerate(new), key=lambda each: last[each[0]]):
         # Of two facts that replace the same one, the later one replaces the earlier one.
         earlier, older = places.get(fact.replaces or ""), None
         olds: Sequence[Document | NewFact] = ()
         if earlier is not None:
-            older, olds = same[earlier], [new[earlier]] if earlier != place else ()
+            older, olds = same[earlier], [new[earlier]] if earlier != place and last[earlier] <= last[place] else ()
             older = earlier if older is None else older
         for known in _find_living(index, fact.replaces, fact.owner) if earlier is None else ():
             data = files.read_note(root, known.path)

@@ -152,14 +152,46 @@ def test_a_correction_within_a_session_leaves_the_last_word(vault, service, lear
     assert "20-december" in heads[1]["superseded_by"]
 
 
-def test_of_two_facts_that_replace_the_same_one_the_later_holds(vault, service, learn):
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_facts_that_replace_the_same_one_the_later_holds(vault, service, learn, order):
     learn(10, "The bike may cost 580 euros.", fact(BUDGET))
     texts = [f"Maya's budget for the bike is {euros} euros." for euros in (600, 620)]
     said = ["Make it 600 for the bike.", "Sure.", "No, 620."]
-    learn(12, said, *(fact(text, turn, replaces=1) for text, turn in zip(texts, ("t1", "t3"), strict=True)))
+    found = [fact(text, turn, replaces=1) for text, turn in zip(texts, ("t1", "t3"), strict=True)]
+    learn(12, said, *found[::order])
     assert "600" in head(vault, "580")["superseded_by"]
     assert "620" in head(vault, "600 euros")["superseded_by"]
     assert "superseded_by" not in head(vault, "620")
+
+
+def test_what_was_said_earlier_corrects_nothing_that_was_said_later(vault, service, learn):
+    said = ["The exam is on 12 December.", "Noted.", "No wait, on the 19th."]
+    texts = [f"Maya's exam is on {day} December 2026." for day in (12, 19)]
+    learn(10, said, fact(texts[1], "t3"), fact(texts[0], "t1", replaces="f1"))
+    assert not any("superseded_by" in head(vault, f"{day} December") for day in (12, 19))
+
+
+def test_a_state_that_begins_later_only_ends_the_one_before(vault, service, learn):
+    learn(10, "I live in Porto.", fact("Maya lives in Porto."))
+    learn(12, "In March I move to Berlin.", answer=answering(
+        "replaces", "Porto", text="Maya lives in Berlin from March 2027.", valid_from="2027-03-01"))  # fmt: skip
+    old = head(vault, "Porto")
+    assert ("superseded_by" in old, old["valid_until"]) == (False, "2027-03-01")
+
+
+@pytest.mark.parametrize(("old", "new", "speakers", "is_replaced"), [
+    ("Tom works at Acme.", "Tom works at Bosch.", ("Tom", "Tom"), True),
+    ("Tom works at Acme.", "Tom works at Bosch.", ("Maya", "Tom"), True),
+    ("Tom works at Acme.", "Tom works at Bosch.", ("Tom", "Maya"), True),
+    ("The dinner begins at 7 pm.", "The dinner begins at 8 pm.", ("Tom", "Julia"), True),
+    ("The dinner begins at 7 pm.", "The dinner begins at 8 pm.", ("Maya", "Julia"), False),
+    ("Maya works at Acme.", "Maya works at Bosch.", ("Tom", "Julia"), False),
+    ("Tom works at Acme.", "Julia works at Bosch.", ("Maya", "Maya"), False),
+])  # fmt: skip
+def test_who_may_replace_what(vault, service, learn, old, new, speakers, is_replaced):
+    learn(10, old, fact(old), speaker=speakers[0])
+    learn(12, new, fact(new, replaces=1), speaker=speakers[1])
+    assert ("superseded_by" in head(vault, old)) == is_replaced
 
 
 def test_a_repetition_in_other_words_confirms_what_is_known(vault, service, learn):
