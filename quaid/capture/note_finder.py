@@ -36,6 +36,10 @@ MAX_RELATED = 8
 """Stored facts that a model is shown with a conversation."""
 _MAX_COMPARED = 40
 _COMPARED_CHARS = 400
+_TERSE_CHARS = 80
+_LEAST_SPREAD = 0.01
+_BEST_BY_WORDS = 3.0
+"""Standard deviations, for the fact without a vector that shares most words with a turn."""
 _NAMED_BONUS = 0.1
 _MAX_SHOWN_NAMES = 60
 _MAX_TIES = 4
@@ -89,20 +93,25 @@ class NoteFinder:
         import numpy as np
 
         facts = {each.chunk_id: each for each in documents.list_living(index) if each.owner == self._settings.owner}
+        turns = turns[-_MAX_COMPARED:] if facts else ()
         pairs = zip(("", *turns), turns, strict=False)
-        windows = [" ".join(pair)[-_COMPARED_CHARS:] for pair in pairs][-_MAX_COMPARED:] if facts else []
-        row, embedded = self._embed(index, windows)
+        texts = [f"{before} {turn}" if len(turn) < _TERSE_CHARS else turn[:_COMPARED_CHARS] for before, turn in pairs]
+        row, embedded = self._embed(index, texts)
         nearness: dict[int, float] = defaultdict(float)
-        for place, text in enumerate(windows):
-            match = fulltext.match_any(fulltext.terms(text, language(text)))
-            near = fulltext.search(index, match, MAX_RELATED, facts)
-            scored = [(chunk_id, score / near[0][1] / 2) for chunk_id, score in near if near[0][1]]
-            if row is not None and embedded is not None:
-                vector = np.frombuffer(embedded[place], "<f4")
-                scored += self._matrix.search(index, row, vector, MAX_RELATED, frozenset(facts))
-            for chunk_id, score in scored:
-                nearness[chunk_id] = max(nearness[chunk_id], score)
-        spoken = f" {name_key(' '.join(windows))} "
+        if row is not None and embedded:
+            index.vectors.prepare()
+            held, matrix = vectors.VectorMatrix().vectors(index, row, list(facts))
+            cosines = np.stack([np.frombuffer(each, "<f4") for each in embedded]) @ matrix.T
+            # Some turns are near to everything: what counts is to stand out among the facts.
+            scores = (cosines - cosines.mean(1, keepdims=True)) / (cosines.std(1, keepdims=True) + _LEAST_SPREAD)
+            nearness.update(zip(held, scores.max(0).tolist(), strict=True) if held else ())
+        unread = facts.keys() - nearness.keys()
+        for text in texts if unread else ():
+            words = fulltext.terms(text, language(text))
+            found = fulltext.search(index, fulltext.match_any(words), MAX_RELATED, unread)
+            for chunk_id, score in found:
+                nearness[chunk_id] = max(nearness[chunk_id], _BEST_BY_WORDS * score / (found[0][1] or 1.0))
+        spoken = f" {name_key(' '.join(texts))} "
         names = {f" {key} " for name, _ in graph.entity_names(index) if (key := name_key(name)) and key in spoken}
         for chunk_id in nearness:
             said = f" {name_key(facts[chunk_id].text)} "
