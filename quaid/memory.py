@@ -23,6 +23,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.verify import Verification, verify
 from quaid.sync.watcher import WATCH, Follower
 from quaid.text.invisible import whole
+from quaid.text.zones import local_now
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class Memory(OpenVault):
         `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
         recall log who asked; with `keep` False nothing is logged. RevisionError: no such revision, or none that early.
         """
-        wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **whole(options)})
+        usual = {"depth": self.settings.recall.depth, "limit": limit, "now": local_now(self.settings.timezone)}
+        wanted = RecallOptions(**{**usual, **whole(options)})
         query, as_of, session = whole((query, as_of, session))
         return self.answers.recall(
             query, wanted, as_of=as_of, session=session, door=door, keep=keep, progress=self._progress
@@ -155,10 +157,10 @@ class Memory(OpenVault):
         from quaid.agents.session_context import build_session_context as build
 
         most = self.settings.hooks.context_tokens if tokens is None else tokens
-        retries = self.index_retries()
+        retries, now = self.index_retries(), local_now(self.settings.timezone)
         while True:
             with retries:
-                return build(self.root, self.index(), self.owners, most, longest, cwd, place=self.layout)
+                return build(self.root, self.index(), self.owners, most, longest, cwd, place=self.layout, now=now)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ class Cautious(NamedTuple):
 
 
 VISIBLE_FOLDER = "a folder within the vault that is not hidden"
+TIME_ZONE = "a time zone by its name, or nothing"
 DERIVED = "set by the setting `offline`"
 """Marks a field that is not a key of quaid.toml."""
 Count = Annotated[int, Range(0)]
@@ -33,6 +34,7 @@ Share = Annotated[float, Range(0, 1)]
 Amount = Annotated[float, Range(0)]
 Duration = Annotated[float, Range(0.001)]
 VisibleFolder = Annotated[str, VISIBLE_FOLDER]
+TimeZone = Annotated[str, TIME_ZONE]
 Derived = Annotated[bool, DERIVED]
 MAX_NOTE_BYTES = 2_000_000
 """A longer note is searched up to this size, which `quaid status` reports."""
@@ -295,6 +297,8 @@ class Settings:
     """Whose memory this is, and who asks."""
     owner_name: str = ""
     """The name of the owner's person note in entities/, whom `my` and `our` mean; empty means `owner`."""
+    timezone: TimeZone = ""
+    """The zone of the owner's days, such as Europe/Berlin, on a machine whose own zone is UTC."""
     vault: VaultSettings = field(default_factory=VaultSettings)
     capture: CaptureSettings = field(default_factory=CaptureSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
@@ -343,7 +347,18 @@ def check_type(value: Any, hint: Any) -> Any:
             raise ValueError(f"{value!r}, must be {allowed}")
         if note is VISIBLE_FOLDER and value and any(part[:1] in {"", "."} for part in value.strip("/").split("/")):
             raise ValueError(f"{value!r}, must be a visible folder within the vault")
+        if note is TIME_ZONE and value:
+            _check_zone(value)
     return value
+
+
+def _check_zone(name: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{name!r}, must be a time zone such as Europe/Berlin") from None
 
 
 def parse_text(raw: str, hint: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import matrices
@@ -18,6 +19,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # No test may reach a model that this machine happens to have; those that want one name their own.
 os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
+os.environ["TZ"] = "UTC"  # no test depends on the zone of the machine; those that are about zones name theirs
+time.tzset()
 os.environ["QUAID_RESIDENT"] = "off"  # nor leave a process behind; those that are about it ask for one
 os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,11 +93,12 @@ def build_session_context(
     cwd: str | None = None,
     *,
     place: Layout,
+    now: datetime,
 ) -> str:
     """Return the text for a session in the folder `cwd`, at most `longest` characters as JSON, in which quotes and
     newlines take two.
     """
-    context = read_context(root, index, owners, datetime.now(UTC), cwd, place=place)
+    context = read_context(root, index, owners, now, cwd, place=place)
     text = render_context(context, tokens)
     while longest is not None and len(json.dumps(text, ensure_ascii=False)) > longest:
         tokens = tokens * 9 // 10

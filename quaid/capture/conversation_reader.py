@@ -34,6 +34,7 @@ from quaid.model import is_owner_label
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
+from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
     from quaid.open_vault import OpenVault
@@ -138,7 +139,7 @@ class ConversationReader(PieceReader):
     def inputs(self, piece: Piece) -> Mapping[str, str]:
         known = show_known_names(self._vault.visible_index(), piece.text)
         owner = person_of(self._vault.root, self._vault.settings)
-        inputs = piece.inputs(owner, known, datetime.now(UTC).date())
+        inputs = piece.inputs(owner, known, local_now(self._vault.settings.timezone).date())
         # An episode's owner may have written secrets into it that no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
 

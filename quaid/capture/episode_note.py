@@ -106,9 +106,10 @@ def shared_start(stored: StoredEpisode, conversation: Conversation) -> int:
     shared = 0
     for block, turn in zip(stored.spoken_turns, conversation.turns[stored.inherited :], strict=False):
         speaker, text = _speaker_and_utterance(turn)
-        minute = f"{turn.at.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z" if turn.at else None
+        spoken = notes.parse_time(block.said_at)
+        minutes = {at.astimezone(UTC).replace(second=0, microsecond=0) if at else None for at in (spoken, turn.at)}
         is_same_text = not block.text or _utterance(block.speaker, block.text) == text
-        if not is_same_text or block.speaker != speaker or block.said_at != minute:
+        if not is_same_text or block.speaker != speaker or len(minutes) > 1:
             break
         shared += 1
     # A fork shares the turns of its own parent too.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
@@ -24,9 +24,10 @@ from quaid.errors import BadInputError
 from quaid.llm.exchange import ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
+from quaid.text.dates import read_period
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import gives_orders
-from quaid.text.relative_dates import with_dates
+from quaid.text.relative_dates import relative_words, with_dates
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
 
@@ -53,7 +54,6 @@ KINDS = frozenset({"person", "pet", "place", "organization", "project", "event",
 _CITED = re.compile(r"(\d{1,9})\D*\Z")
 _ANYBODY = frozenset({"", "user", "human", "somebody", "you", "me"})
 """Speakers without a name."""
-_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|of|the|these|those|your|my|our|previous|prior|above"
     r"|earlier|preceding|former|existing|initial|original|system|safety)\s+){0,6}"
@@ -203,6 +203,7 @@ def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction
             id=first.id or fact.id,
             replaces=first.replaces or fact.replaces,
             confidence=max(first.confidence, fact.confidence),
+            created=max(filter(None, (first.created, fact.created)), default=None),
             turns=_unique((*first.turns, *fact.turns)),
             keywords=_unique((*first.keywords, *fact.keywords)),
             edges=_unique((*first.edges, *fact.edges)),
@@ -228,9 +229,10 @@ def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction
 
 def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], material: Material) -> NewFact:
     cited = [turns[number] for number in dict.fromkeys(_cited(raw["turns"])) if number in turns]
-    days = {turn.at.date() for turn in cited if turn.at}
-    # `yesterday` in turns of several days has no date, as far as one can tell.
-    stated_at = ((cited[0].at if cited else None) or material.started) if len(days) <= 1 else None
+    text, stated_at = clean_line(raw["text"]), _find_moment(cited, turns, material)
+    # `yesterday` is counted from the last of the cited turns that has the word.
+    with_words = [turn for turn in cited if relative_words(text) & relative_words(turn.text)]
+    spoken_at = _find_moment(with_words, turns, material) if with_words else stated_at
     speakers = [turn.speaker for turn in cited if not turn.is_note]
     named = clean_line(raw.get("speaker") or "")
     # For an unnamed speaker the model may know the name.
@@ -252,14 +254,15 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
         with suppress(BadInputError, ValueError):  # it joins no two things
             subject, relation, target = map(clean_line, ends)
             edges.append(normalise_edge(Edge(subject, relation, target)))
-    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    since = read_period((raw.get("valid_from") or "").strip()[:10])
+    until = read_period((raw.get("valid_until") or "").strip()[:10], end=True)
     # An event stays true; only a state or a plan ends.
     has_happened = raw["category"] in HAPPENED
     durability = raw.get("durability") or ("immutable" if has_happened else "mutable")
     is_event = has_happened or durability == "immutable"
     has_end = until and not is_event and not (since and until <= since)
     return NewFact(
-        with_dates(clean_line(raw["text"]), stated_at),
+        with_dates(text, spoken_at),
         type=raw["category"],
         status="pending",
         confidence=confidence,
@@ -269,12 +272,24 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
         speaker=speaker or None,
         source=source,
         project=clean_line(raw.get("project") or "") or None,
+        created=stated_at,
         valid_from=since,
         valid_until=until if has_end else None,
         keywords=_unique(word for item in raw.get("keywords") or () if (word := clean_line(item.replace(",", " ")))),
         turns=tuple(str(turn.number) for turn in cited),
         edges=_unique(edges),
     )
+
+
+def _find_moment(
+    cited: Iterable[NumberedTurn], turns: Mapping[int, NumberedTurn], material: Material
+) -> datetime | None:
+    """Return when the last of the cited turns was spoken: of one without a time, the time of the one before."""
+    last = max((turn.number for turn in cited), default=0)
+    known = [turn.at for turn in turns.values() if turn.number <= last and turn.at]
+    moment = known[-1] if known else material.started
+    # A later turn of the same minute gets a later id.
+    return moment and moment + timedelta(milliseconds=min(last, 999))
 
 
 def as_project(fact: NewFact, owner: str, project: str | None) -> NewFact:
@@ -319,16 +334,6 @@ def _find_marked(mark: str | None, pools: Mapping[str, Sequence[str]]) -> str | 
     found = re.fullmatch(r"[\[#\s]*(f?)(\d{1,3})[\].\s]*", mark or "")
     pool = pools[found[1]] if found else ()
     return pool[int(found[2]) - 1] if found and 0 < int(found[2]) <= len(pool) else None
-
-
-def _date(value: str | None) -> str | None:
-    text = (value or "").strip()[:10]
-    if not _DATE.fullmatch(text):
-        return None
-    try:
-        return date.fromisoformat(f"{text}-01-01"[:10]).isoformat()
-    except ValueError:
-        return None
 
 
 def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:

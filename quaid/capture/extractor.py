@@ -42,6 +42,7 @@ from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, name_key, note_name
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit
+from quaid.text.zones import local_now, localise
 from quaid.vault import core_notes, files, frontmatter, layout
 from quaid.vault.notes import render_time, split_body
 
@@ -118,7 +119,7 @@ class Extractor:
 
         One that is not `is_lasting`, a stream, is stored before a model is prompted: it could not be given again.
         """
-        safe, redacted = _without_secrets(name_speakers(conversation, self._people))
+        safe, redacted = _admit(name_speakers(conversation, self._people), self._settings.timezone)
         with extracting(self._vault.state):
             store_first = options.facts and not (is_lasting or options.dry_run or self._is_facts_only)
             runs = [options._replace(facts=False), options] if store_first else [options]
@@ -269,11 +270,11 @@ class Extractor:
         started = source.started or next((turn.at for turn in source.turns if turn.at), None)
         if stored is None and started is not None:
             # A session that another one left, whose turns it repeats, began at the same time.
-            others = finder.find_episodes(index, render_time(started), session)
+            others = finder.find_episodes(index, started, session)
             with naming_broken_note(session):
                 forks = [found for other in others if (found := episode_note.find_fork(other, source))]
             fork = max(forks, key=lambda fork: fork.turns, default=None)
-        queued = self._queue.waiting(session)
+        queued, now = self._queue.waiting(session), local_now(self._settings.timezone)
         # A crash can come between the commit and the queue: a note that is in the episode is not added again.
         present = {turn.text for turn in stored.turns if turn.speaker == NOTE_SPEAKER} if queued and stored else set()
         own = [text for _, text in queued if text not in present]
@@ -282,7 +283,7 @@ class Extractor:
         owner = owners.pop() if len(owners) == 1 else self._settings.owner
         with naming_broken_note(stored.rel_path if stored else session):
             path, edit, new_turns = episode_note.plan_episode(
-                session, source, stored, _now(), own, owner, fork, self._vault.layout
+                session, source, stored, now, own, owner, fork, self._vault.layout
             )
         data = edit.after if edit else stored.data if stored else None
         text = (data or b"").decode("utf-8", errors="replace")
@@ -321,7 +322,7 @@ class Extractor:
                 named = names.edits
             return WritePlan(written, (edit, *named) if edit else (), storing, details)
         material, found = reading.material, reading.extraction
-        when = material.ended or _now()
+        when = material.ended or local_now(self._settings.timezone)
         finder, turns = self._writer.finder, (*material.earlier, *material.turns)
         index = self._vault.whole_index()
         episode_name = None if self._is_facts_only else note_name(draft.path)
@@ -382,20 +383,23 @@ class Extractor:
                 yield Edit(path, data, after)
 
 
-def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
+def _admit(conversation: Conversation, timezone: str) -> tuple[Conversation, tuple[str, ...]]:
+    """Return a conversation without secrets and in the zone of its speakers, and the kinds of its secrets."""
     turns: list[Turn] = []
     redacted: list[str] = []
     before = ""
+    times = filter(None, (conversation.started, *(turn.at for turn in conversation.turns)))
+    own = next((time.tzinfo for time in times if time.utcoffset()), None)
     for turn in conversation.turns:
         safe = admit(turn.text, after=before)
         before = turn.text
         # Only the queue brings notes to self: those that a transcript claims to have are part of the transcript.
         speaker = "User" if " ".join(turn.speaker.split()) == NOTE_SPEAKER else admit(turn.speaker).text
-        is_same = (speaker, safe.text) == (turn.speaker, turn.text)
-        turns.append(turn if is_same else replace(turn, speaker=speaker, text=safe.text))
+        turns.append(replace(turn, speaker=speaker, text=safe.text, at=turn.at and localise(turn.at, timezone, own)))
         redacted += safe.redacted
     session = conversation.session and admit(conversation.session).text
-    return replace(conversation, turns=tuple(turns), session=session), tuple(redacted)
+    started = conversation.started and localise(conversation.started, timezone, own)
+    return replace(conversation, turns=tuple(turns), session=session, started=started), tuple(redacted)
 
 
 def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:

@@ -176,6 +176,7 @@ def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -
     text = data.decode("utf-8")
     changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
     head = frontmatter.parse(text).fields
+    until = until and f"{until}-01-01"[:10]  # of a year or a month alone the first day
     if until and not head.get("valid_until") and str(head.get("valid_from") or "")[:10] <= until:
         changes["valid_until"] = until
     return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())

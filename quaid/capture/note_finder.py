@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,9 +165,10 @@ class NoteFinder:
         """Return the episode note of a session."""
         return next(self._episodes(index, "session = ?", (session,)), None)
 
-    def find_episodes(self, index: IndexConnection, started: str, but: str) -> list[StoredEpisode]:
-        """Return the episodes that began at `started`, as frontmatter writes it, but for that of one session."""
-        return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
+    def find_episodes(self, index: IndexConnection, started: datetime, but: str) -> list[StoredEpisode]:
+        """Return the episodes that began at `started`, but for that of one session."""
+        moment = f"{started.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        return list(self._episodes(index, "datetime(created) = ? AND session <> ?", (moment, but)))
 
     def _episodes(self, index: IndexConnection, where: str, values: Sequence[str]) -> Iterator[StoredEpisode]:
         for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):

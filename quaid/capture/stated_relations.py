@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from quaid.capture import relations
 from quaid.capture.facts import NewFact
@@ -17,6 +17,7 @@ from quaid.errors import BadInputError
 from quaid.model import Edge, is_owner_label
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
+from quaid.text.relative_dates import in_digits
 from quaid.text.stop_words import read_lists
 
 UNNAMED_OWNER = "User"
@@ -77,7 +78,7 @@ _MAX_NAME_WORDS = 5
 def read_relations(
     statement: str, now: datetime, owner: str, speaker: str | None
 ) -> tuple[tuple[Edge, ...], str | None]:
-    """Return the edges that `statement` states, and the day (ISO 8601) when they began, if it states one.
+    """Return the edges that `statement` states, and when they began (ISO 8601), if it states that.
 
     `speaker` is the referent of `I`, None where it is not known; a sentence without a subject is about them, else about
     the `owner`, the referent of `the user`. A technical text states nothing: `moved to Postgres` is not an address.
@@ -90,7 +91,7 @@ def read_relations(
     for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
         plain = sentence.strip()
         for edge, begun, rest in (*_read_called(plain, speaker), *_read_sentence(plain, owner, speaker)):
-            dates = find_dates(rest, now) if begun else ()
+            dates = find_dates(re.sub(r"\bsince\b", "in", rest), now) if begun else ()
             day = dates[0].start if dates and dates[0].start != date.min else None
             if day is not None and day > now.date():
                 continue
@@ -98,7 +99,8 @@ def read_relations(
                 edges[relations.normalise_edge(edge)] = None
             except BadInputError:
                 continue
-            since = since or (day.isoformat() if day is not None else None)
+            if since is None and day is not None:  # or the year or the month
+                since = in_digits(day, min(dates[0].end, date.max - timedelta(days=1))).partition(" to ")[0]
     return tuple(edges), since if len(edges) == 1 else None
 
 

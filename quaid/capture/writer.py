@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
 from quaid.text.dates import find_dates
 from quaid.text.endings import HAPPENED
+from quaid.text.zones import local_now
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
 
@@ -243,7 +244,7 @@ class Writer:
         written = WriteResult(note_id, edit.rel_path, outcome, fact.text)
         if old is None:
             return WritePlan(written, (edit,), message)
-        until = (fact.valid_from or notes.render_time(_now()))[:10]
+        until = (fact.valid_from or notes.render_time(self._now()))[:10]
         with naming_broken_note(old.path):
             data = self._read(old.path)
             ended = facts.supersede(old.path, data, edit.rel_path, until)
@@ -260,9 +261,9 @@ class Writer:
         """Return the day on which a fact that replaces another began: today, where nothing else is known. What happened
         once or cannot change is a correction, and a text with a date has its own days.
         """
-        stated = add_stated(fact, _now(), person_of(self._root, self._vault.settings))
+        stated = add_stated(fact, self._now(), person_of(self._root, self._vault.settings))
         is_state = fact.type not in HAPPENED and fact.durability != "immutable" and not fact.valid_until
-        today = notes.render_time(_now())[:10] if is_state and not find_dates(fact.text, _now()) else None
+        today = notes.render_time(self._now())[:10] if is_state and not find_dates(fact.text, self._now()) else None
         return stated.valid_from or today
 
     def _find_replaced(self, index: IndexConnection, reference: str, new: NewFact) -> Document:
@@ -289,18 +290,18 @@ class Writer:
         return document
 
     def _plan_new(self, fact: NewFact, visible: IndexConnection) -> tuple[str, Edit]:
-        stated = add_stated(fact, _now(), person_of(self._root, self._vault.settings))
+        stated = add_stated(fact, self._now(), person_of(self._root, self._vault.settings))
         if stated.edges != fact.edges:
             ends = [
                 (graph.note_of(visible, e.subject), e.relation, graph.note_of(visible, e.object)) for e in stated.edges
             ]
             stated = replace(stated, edges=tuple(Edge(*end) for end in ends))
-        return facts.plan_fact(stated, _now(), graph.entity_names(visible, fact.text), self._layout)
+        return facts.plan_fact(stated, self._now(), graph.entity_names(visible, fact.text), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._vault.index()
         find = partial(self.finder.find_entity, index)
-        edge, edits, created = facts.plan_link(edge, find, _now(), self._vault.settings.owner, self._layout)
+        edge, edits, created = facts.plan_link(edge, find, self._now(), self._vault.settings.owner, self._layout)
         text = f"{edge.subject} {edge.relation} {edge.object}"
         subject = self.finder.find_entity(index, edge.subject)
         owners = {*self._vault.owners, "default"}
@@ -458,7 +459,10 @@ class Writer:
         with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
             if former and not former.is_own:
                 return (Edit(former.rel_path, former.data, add_aliases(former.data, [name])),), ()
-        return (owner_note.plan_owner(name, (), _now(), self._layout),), (name,)
+        return (owner_note.plan_owner(name, (), self._now(), self._layout),), (name,)
+
+    def _now(self) -> datetime:
+        return local_now(self._vault.settings.timezone)
 
     def _read(self, path: str) -> bytes:
         data = files.read_note(self._root, path)
@@ -496,7 +500,3 @@ def _turn_id(path: str, turn: int | None) -> str:
 
 def _is_replaced(data: bytes) -> bool:
     return "superseded_by" in frontmatter.parse(data.decode("utf-8", "replace")).fields
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

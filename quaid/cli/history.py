@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +16,7 @@ from quaid.cli.options import DryRun, argument, flag, option, parse_option_momen
 from quaid.errors import NoteNotFoundError, UsageError
 from quaid.model import Kind
 from quaid.shapes import json_object
+from quaid.text.zones import local_now
 from quaid.timeline.changes import MemoryChange, diff_words
 from quaid.timeline.states import AnswerChange, read_questions
 
@@ -58,7 +58,7 @@ def run_log(
       quaid log --fact 7k3qd
       quaid log --author Quaid --since yesterday --json
     """
-    after = parse_option_moment("--since", since, datetime.now(UTC))
+    after = parse_option_moment("--since", since, local_now())
     with invocation.open() as memory:
         trailer = ("Quaid-Session", session) if session else None
         if fact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, cast
 
 from quaid.cli.invocation import Invocation
@@ -13,6 +12,7 @@ from quaid.errors import UsageError
 from quaid.index.listing import SORTS, SUPERSEDED, NoteFilter, Sort, list_notes
 from quaid.model import STATUSES, Kind
 from quaid.text.quoting import short_id
+from quaid.text.zones import local_now
 
 MAX_SHOWN = 50
 """Notes that a terminal shows unless --limit says otherwise."""
@@ -54,7 +54,7 @@ def run_list(
     check_one_of("kind", kind, _KINDS)
     check_one_of("status", status, _STATUSES)
     check_one_of("sort", [sort], SORTS)
-    now = datetime.now(UTC)
+    now = local_now()
     first, last = parse_option_day("--since", since, now, end=False), parse_option_day("--until", until, now, end=True)
     if first and last and first > last:
         raise UsageError(f"--since {first} is after --until {last}, so nothing is between them. Swap the two.")

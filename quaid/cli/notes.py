@@ -6,9 +6,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from datetime import date
 from typing import Annotated
 
 from quaid.cli.change_output import tell_written
@@ -21,10 +19,11 @@ from quaid.index.references import NoteView
 from quaid.janitor.fact_edits import statement_span
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES, Kind
 from quaid.shapes import json_object
+from quaid.text.dates import read_period
 from quaid.vault import notes
 from quaid.vault.markdown import blank, plain
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
+_DATE = re.compile(r"\d{4}(-\d\d)?|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 _FENCE = re.compile(r"\s*(?:>\s*)*(?:`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?|>\s?)*")
@@ -97,10 +96,8 @@ def run_remember(
 def _check_date(name: str, value: str | None) -> str | None:
     if value is None:
         return None
-    with suppress(ValueError):
-        date.fromisoformat(value[:10])  # the calendar has the day
-        if _DATE.fullmatch(value):
-            return value
+    if _DATE.fullmatch(value) and (found := read_period(value, end=name == "valid-until")):
+        return found
     raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -119,7 +119,7 @@ def parse_period(
 
 
 def parse_option_moment(name: str, text: str | None, now: datetime) -> datetime | None:
-    """Return a moment such as `2026-11-20T14:30`, else the beginning of a day; in UTC where no offset is given.
+    """Return a moment such as `2026-11-20T14:30`, else the beginning of a day; without offset, of the machine's zone.
 
     Raises:
         UsageError: it is neither.
@@ -130,6 +130,6 @@ def parse_option_moment(name: str, text: str | None, now: datetime) -> datetime 
         except ValueError:
             pass
         else:
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return moment.astimezone()
     day = parse_option_day(name, text, now, end=False)
-    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
+    return datetime(day.year, day.month, day.day).astimezone() if day else None

@@ -22,6 +22,7 @@ from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
 from quaid.text.quoting import describe, render_memory_line
+from quaid.text.zones import local_now
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 FEDERATED_FIELDS = ("vault", "also_in")
@@ -182,7 +183,7 @@ def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
 
 
 def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> int | None:
-    options = {**query.recall_options(datetime.now(UTC)), "keyword_only": keyword_only}
+    options = {**query.recall_options(local_now()), "keyword_only": keyword_only}
     rank = None
     if len(invocation.vaults) > 1:
         from quaid.federation import Federation

@@ -20,6 +20,7 @@ from quaid.report.audit import audit
 from quaid.report.stats import HEALTH_DAYS
 from quaid.settings import ModelSettings, RecallSettings
 from quaid.shapes import json_object
+from quaid.text.zones import local_now
 
 BAR_WIDTH = 32
 WIDTH = 58
@@ -299,7 +300,7 @@ def run_audit(
       quaid audit --since "last week" --source agent:
       quaid audit --json | jq '.sources[] | select(.floods != [])'
     """
-    after = parse_option_moment("--since", since, datetime.now(UTC))
+    after = parse_option_moment("--since", since, local_now())
     with invocation.open() as memory, invocation.progress(memory):
         found = audit(memory, after, source)
     text = "No commit brought a note. What is not committed yet has no author: git status shows it."

@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from quaid.docs.freshness import SourceFinding
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
+from quaid.text.zones import local_now
 from quaid.vault import headings
 
 MAX_COMPARED = 1_000_000
@@ -117,8 +117,8 @@ def _quote(path: str) -> str:
 
 
 def today() -> str:
-    """Return the day and its weekday, UTC."""
-    return f"{datetime.now(UTC):%A %Y-%m-%d}"
+    """Return the day and its weekday."""
+    return f"{local_now():%A %Y-%m-%d}"
 
 
 def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:

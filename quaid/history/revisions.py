@@ -56,8 +56,9 @@ class Revisions:
     def find(self, wanted: str) -> Point:
         """The commit that `wanted` names: anything git resolves, or the last one of a day or a moment.
 
-        A day is over at its end in UTC. What counts is the branch that is checked out, along first parents, and when a
-        commit was made (its committer date). A tag that looks like a day is reached as `refs/tags/2026-03-01`.
+        A day is over at its end in the zone of the machine. What counts is the branch that is checked out, along first
+        parents, and when a commit was made (its committer date). A tag that looks like a day is reached as
+        `refs/tags/2026-03-01`.
 
         Raises:
             RevisionError: there is no such commit, or the vault's folder was not there yet.
@@ -175,8 +176,8 @@ class Revisions:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is not a
-    date.
+    """The end of the day, minute or second that `text` names, in the machine's zone unless it says otherwise, as UTC;
+    None when it is not a date.
 
     Raises:
         RevisionError: it has the shape of a date and is not one.
@@ -186,8 +187,6 @@ def parse_moment(text: str) -> datetime | None:
         return None
     try:
         start = datetime.fromisoformat(match[0].replace(" Z", "Z").upper())
-        if start.tzinfo is None:
-            start = start.replace(tzinfo=UTC)
         if match["minute"] is None:
             start += timedelta(days=1)
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from quaid.settings import Settings
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer
+from quaid.text.zones import local_now
 from quaid.vault import markdown
 from quaid.vault.layout import Layout
 
@@ -43,10 +43,11 @@ def begin(root: Path, session: str, longest: int, cwd: str, memory: Memory | Non
 def _build_context(root: Path, settings: Settings, longest: int, cwd: str) -> str:
     """Return the context of a session from the index, which is updated if necessary."""
     reader, layout = IndexReader(state_folder(root) / INDEX_FILE), Layout.of(settings.vault)
+    now = local_now(settings.timezone)
     try:
         try:
             index = reader.open()
-            is_behind = index is None or not is_current(root, layout, index, datetime.now(UTC))
+            is_behind = index is None or not is_current(root, layout, index, now)
         except database.DatabaseError:  # damaged: the sync rebuilds it
             is_behind = True
         if is_behind:
@@ -57,6 +58,6 @@ def _build_context(root: Path, settings: Settings, longest: int, cwd: str) -> st
                 options = SyncOptions(fetch_weights=False, wait_ms=WAIT_MS)
                 Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
         tokens, owners = settings.hooks.context_tokens, own_names(root, settings)
-        return build_session_context(root, reader.open(), owners, tokens, longest, cwd, place=layout)
+        return build_session_context(root, reader.open(), owners, tokens, longest, cwd, place=layout, now=now)
     finally:
         reader.close()

@@ -445,7 +445,7 @@ def list_pending(connection: IndexConnection) -> dict[int, tuple[str, int | None
     }
 
 
-_NEWEST = "created DESC, path"
+_NEWEST = "datetime(created) DESC, id DESC"
 _WEIGHTIEST = f"pinned DESC, verified DESC, confirmations DESC, {_NEWEST}"
 _HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
 _IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"

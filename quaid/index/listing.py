@@ -14,6 +14,7 @@ from quaid.index.documents import Document
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import HAPPENED
+from quaid.text.zones import order_key
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -77,7 +78,7 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
         if each.doc_id in dates
     ]
     if sort == "date":
-        return sorted(listed, key=lambda note: note.date, reverse=True)
+        return sorted(listed, key=lambda note: order_key(note.date), reverse=True)
     if sort == "path":
         return listed
     return sorted(listed, key=lambda note: name_key(note.text if sort == "title" else note.document.kind))
@@ -87,8 +88,8 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
     """Return the latest turns and opening chunks of notes in `scope`, newest first."""
     rows = connection.execute(
         "SELECT chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE (c.turn IS NOT NULL OR c.ordinal = 0) "
-        f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC NULLS LAST, d.id DESC, c.ordinal DESC "
-        "LIMIT :limit",
+        f"{scope.and_chunks} ORDER BY datetime(coalesce(c.said_at, d.created)) DESC NULLS LAST, d.id DESC, "
+        "c.ordinal DESC LIMIT :limit",
         {**scope.values, "limit": limit},
     )
     return [chunk_id for (chunk_id,) in rows]
@@ -157,7 +158,7 @@ class Talk(NamedTuple):
 
 
 class TurnText(NamedTuple):
-    """A turn of a conversation; `id` is how a fact cites it. `said_at` is ISO 8601 in UTC."""
+    """A turn of a conversation; `id` is how a fact cites it. `said_at` is ISO 8601 with its offset."""
 
     id: str
     turn: int

@@ -33,6 +33,7 @@ from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, VERSION
 from quaid.recall.accounts import SourceHistory
 from quaid.recall.records import RecallRecords
+from quaid.text.zones import localise
 from quaid.vault import transaction
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ class _Run:
         context = TaskContext(
             root=self._worktree.root,
             settings=self._settings,
-            now=self._now,
+            now=localise(self._now, self._settings.timezone),
             index=self._worktree.index(),
             records=self._records,
             judgements=self._judgements,

@@ -17,6 +17,7 @@ from quaid.mcp.workers import Workers
 from quaid.model import CORE_FILES, Kind
 from quaid.recall.visibility import may_see
 from quaid.text.quoting import PREFACE, neutralise
+from quaid.text.zones import order_key
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
             found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
             lines = [
                 f"- {(fact.created or '')[:10]} {one_line(documents.text_of(index, fact.doc_id))} ({fact.id})"
-                for fact in sorted(found, key=lambda fact: fact.created or "", reverse=True)
+                for fact in sorted(found, key=lambda fact: order_key(fact.created), reverse=True)
             ]
             return "\n".join([PREFACE, "", *lines])
 

@@ -7,7 +7,7 @@ import inspect
 import io
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired
 
@@ -23,8 +23,9 @@ from quaid.mcp import results
 from quaid.mcp.workers import Workers
 from quaid.model import Hit, Kind, Recall, Turn, name_key, note_name
 from quaid.resident.worker import Job, Reporter
-from quaid.text.dates import parse_day
+from quaid.text.dates import parse_day, read_period
 from quaid.text.quoting import PREFACE
+from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -105,7 +106,7 @@ def reporter(context: Context) -> Reporter:
 
 
 def parse_date(text: str | None, *, end: bool) -> date | None:
-    return parse_day(text, datetime.now(UTC), end=end) if text else None
+    return parse_day(text, local_now(), end=end) if text else None
 
 
 MAX_TRANSCRIPT = 30_000_000
@@ -355,7 +356,7 @@ class MemoryTools(Tools):
             "speaker": speaker,
             "source": source,
             "keywords": keywords or [],
-            "valid_from": since and since.isoformat(),
+            "valid_from": since and (read_period(valid_from or "") or since.isoformat()),
             "valid_until": until and until.isoformat(),
             "project": project,
         }

@@ -20,6 +20,7 @@ from quaid.recall.successors import REPLACED_BY, REPLACES, Related, relate_succe
 from quaid.text import endings
 from quaid.text.endings import HAPPENED, is_true_on
 from quaid.text.words import find_words
+from quaid.text.zones import order_key
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -285,7 +286,7 @@ def compare_times(one: DatedStatement, other: DatedStatement) -> int:
     later one.
     """
     begun = [(fact.valid_from or "")[:10] for fact in (one, other)]
-    stated = [fact.created or "" for fact in (one, other)]
+    stated = [order_key(fact.created) for fact in (one, other)]
     if all(begun) and begun[0] != begun[1]:
         return 1 if begun[0] > begun[1] else -1
     moments = [
@@ -293,7 +294,7 @@ def compare_times(one: DatedStatement, other: DatedStatement) -> int:
     ]
     if moments[0] != moments[1] and all(stated):
         return 1 if moments[0] > moments[1] else -1
-    days = [since or at[:10] for since, at in zip(begun, stated, strict=True)]
+    days = [since or (fact.created or "")[:10] for since, fact in zip(begun, (one, other), strict=True)]
     return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
 
 

@@ -148,7 +148,8 @@ class _Scorer:
             features["graph"] = nearness
         first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
         if query.dates and first:
-            last = (candidate.valid_until or first)[:10]
+            # A year alone, or a month, lasts to its end.
+            last = (candidate.valid_until or f"{first}-99-99")[:10]
             if any(first <= date.end.isoformat() and last >= date.start.isoformat() for date in query.dates):
                 features["dated"] = 1.0
         folded = fold(text).casefold() if query.phrases else ""

@@ -21,6 +21,7 @@ from quaid.recall.options import PROFILES, RecallOptions
 from quaid.recall.scoring import MAX_CUT_SHOWN, OF_A_LIST, low_confidence_reason
 from quaid.recall.trace import list_degraded, with_degraded
 from quaid.settings import RecallSettings
+from quaid.text.zones import order_key
 
 
 def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: RecallOptions) -> Recall:
@@ -44,7 +45,7 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
         values = zip(weighed, best_from_here, strict=True)
         offers += [(not _is_called(hit, answers[vault]), -value, hit) for hit, value in values]
     if options.recent:
-        hits = sorted((hit for _, _, hit in offers), key=lambda hit: hit.created or "", reverse=True)
+        hits = sorted((hit for _, _, hit in offers), key=lambda hit: order_key(hit.created), reverse=True)
     else:
         hits = [hit for _, _, hit in sorted(offers, key=lambda offer: offer[:2])]
     relevant, behind = hits, list[Hit]()

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from quaid.index.scope import EVERYTHING, Scope, visible_to
+from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -146,7 +147,7 @@ class RecallOptions:
     @property
     def moment(self) -> datetime:
         """The caller's clock."""
-        return self.now or datetime.now(UTC)
+        return self.now or local_now()
 
     @property
     def day(self) -> str:
@@ -172,9 +173,9 @@ def scope_of(connection: IndexConnection, options: RecallOptions) -> Scope:
         if options.compacted_at is None:
             scope = scope.narrowed("d.session IS NOT :session", session=options.exclude_session)
         else:
-            # Times are stored to the minute, in UTC.
-            compacted = options.compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
-            known = "substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at"
+            # Times of turns are stored to the minute.
+            compacted = options.compacted_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+            known = "substr(coalesce(datetime(coalesce(c.said_at, d.created)), ''), 1, 16) <= :compacted_at"
             condition = f"(d.session IS NOT :session OR {known})"
             scope = scope.narrowed("", condition, session=options.exclude_session, compacted_at=compacted)
     if options.first is not None:

@@ -25,6 +25,7 @@ from quaid.recall.search import Chosen, Search, Sources
 from quaid.recall.successors import Related
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
+from quaid.text.zones import order_key
 
 NEWEST = 12
 """The number of newest memories, where no limit is asked for or set."""
@@ -132,7 +133,7 @@ def _list_newest(search: Search) -> Recall:
 
 def _by_date(shown: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return hits, the newest first."""
-    return tuple(sorted(shown, key=lambda hit: hit.created or "", reverse=True))
+    return tuple(sorted(shown, key=lambda hit: order_key(hit.created), reverse=True))
 
 
 def _with_relations(search: Search, candidate: Document) -> Document:

@@ -41,6 +41,7 @@ from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.news import overdue_in
 from quaid.llm import Models
 from quaid.local import hook_log, queue
+from quaid.local.runs import Runs
 from quaid.memory import Memory
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, LOCAL_FILE
@@ -52,6 +53,7 @@ from quaid.resident.listener import find_listening, why_nobody_can_listen
 from quaid.settings import EmbeddingSettings, Settings
 from quaid.sync.watcher import find_watcher
 from quaid.text.language import language
+from quaid.text.zones import order_key
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
 from quaid.vault.files import printable, walk_files
@@ -545,6 +547,17 @@ def check_janitor(memory: Memory) -> Iterator[CheckResult]:
         yield ok(planned.rstrip("."))
 
 
+def check_clock(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the clock has not been set back behind the newest commit and the newest run."""
+    times = [run.started for run in Runs(memory.state / LOCAL_FILE).list(1)]
+    with suppress(QuaidError):  # there is no commit yet
+        times.append(memory.git.revisions.find("HEAD").when)
+    newest = max(map(order_key, times), default="")
+    if newest > (datetime.now(UTC) + timedelta(hours=1)).isoformat():  # clocks of several machines differ by less
+        what = f"The clock of this machine is behind the newest change, of {newest[:16].replace('T', ' ')} UTC"
+        yield CheckResult(f"{what}: what is new would be dated before it", "set the date and time of this machine")
+
+
 def check_hook_failures(memory: Memory) -> Iterator[CheckResult]:
     """Check that no hook has failed since its last success."""
     yield from (CheckResult(str(failure), "quaid doctor --hooks") for failure in hook_log.read_failures(memory.root))
@@ -665,6 +678,7 @@ ATTENTION_CHECKS = (
     check_quota,
     check_hook_failures,
     check_janitor,
+    check_clock,
     check_queue,
     check_set_aside,
     check_documents,

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
 from quaid.report.stats import list_gaps
 from quaid.text.endings import is_true_on
+from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -90,7 +91,7 @@ class Claim(NamedTuple):
 def measure_growth(memory: Memory, today: date | None = None) -> Growth:
     """Return how the memory grew, until `today` (UTC)."""
     rows = memory.index().execute("SELECT kind, substr(created, 1, 10), count(*) FROM documents GROUP BY 1, 2")
-    today = today or datetime.now(UTC).date()
+    today = today or local_now(memory.settings.timezone).date()
     made: dict[str, Counter[date]] = {}
     undated = 0
     for kind, day, count in rows:
@@ -121,7 +122,7 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
         GitError: the history cannot be read.
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
     """
-    now = now or datetime.now(UTC)
+    now = now or local_now(memory.settings.timezone)
     index = memory.index()
     fading = list_fading(
         index,
@@ -173,7 +174,7 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[tuple
     a pair is the first, where that is known.
     """
     index = memory.index()
-    day = (today or datetime.now(UTC).date()).isoformat()
+    day = (today or local_now(memory.settings.timezone).date()).isoformat()
     living = "d.kind = 'fact' AND d.superseded_by IS NULL"
     known = documents.find_documents(index, living, with_text=True)
     facts = {each.doc_id for each in known if is_true_on(each, day)}
@@ -238,8 +239,8 @@ def close_gap(memory: Memory, key: str) -> None:
 
 
 def parse_day(moment: str | None) -> date | None:
-    """Return the day of a moment (ISO 8601); None where it is none."""
+    """Return the day of a moment (ISO 8601), of a month or a year alone the first; None where it is none."""
     try:
-        return date.fromisoformat((moment or "")[:10])
+        return date.fromisoformat(f"{(moment or '')[:10]}-01-01"[:10])
     except ValueError:
         return None

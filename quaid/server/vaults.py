@@ -39,6 +39,7 @@ from quaid.server.tokens import Caller
 from quaid.settings import Settings
 from quaid.sync.commits import COMMIT, index_commit
 from quaid.sync.embedding import Embedding
+from quaid.text.zones import local_now
 from quaid.vault import transaction
 from quaid.vault.layout import Layout
 
@@ -164,7 +165,7 @@ class ServedMemory:
         if as_of is not None:
             raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
         fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
-        wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
+        wanted = RecallOptions(limit=limit, owners=self._owners, now=local_now(self.settings.timezone), **fields)
         visible = self._visible
         with contents.shared_snapshot(visible, self._second) as second:
             cached = self._matrix, self._postings, self._cache

@@ -117,7 +117,7 @@ def _month_year(match: re.Match[str], _today: date) -> Window | None:
     return month_of(int(match[2]), month) if month else None
 
 
-@_rule(rf"\b(?:({_BEFORE}|{_PART})[\s-]+)?(?P<date>(?:(last|next|this)\s+)?({_ANY_MONTH}))\b(?!['’]s)")  # noqa: RUF001
+@_rule(rf"\b(?:({_BEFORE}|{_PART})[\s-]+)?(?P<date>(?:(coming|last|next|past|this)\s+)?({_ANY_MONTH}))\b(?!['’]s)")  # noqa: RUF001
 def _month(match: re.Match[str], today: date) -> Window | None:
     lead, word = (match[3] or "").lower(), match[4]
     month = _MONTHS.get(word.lower())
@@ -125,9 +125,9 @@ def _month(match: re.Match[str], today: date) -> Window | None:
         return None
     if lead == "this":
         return month_of(today.year, month) if word not in _VERBS else None
-    if lead == "next":
+    if lead in {"next", "coming"}:
         return month_of(today.year + (month <= today.month), month)
-    is_past = month < today.month or (month == today.month and lead != "last")
+    is_past = month < today.month or (month == today.month and lead not in {"last", "past"})
     return month_of(today.year - (not is_past), month)
 
 
@@ -163,18 +163,23 @@ def _decade(match: re.Match[str], _today: date) -> Window:
     return date(first, 1, 1), date(first + 9, 12, 31)
 
 
-@_rule(rf"\b(?:(last|this|next)\s+)?(spring|summer|autumn|fall|winter)\b(?:,?(?:\s+of)?\s+{_YEAR}\b)?")
+@_rule(
+    rf"\b(?:(?:({_BEFORE})\s+(?:the\s+)?)?(?P<date>(?:(coming|last|past|this|next)\s+)?"
+    rf"(spring|summer|autumn|fall|winter)\b(?:,?(?:\s+of)?\s+{_YEAR}\b)?))(?!\s+of\b)"
+)
 def _season(match: re.Match[str], today: date) -> Window | None:
-    lead, month = (match[1] or "").lower(), _SEASONS.get(match[2].lower())
-    if month is None or not (lead or match[3]):
+    lead, month = (match[3] or "").lower(), _SEASONS.get(match[4].lower())
+    if month is None or not (lead or match[5] or match[1]):
         return None
-    if match[3]:
-        return season_of(int(match[3]), month)
+    if match[5]:
+        return season_of(int(match[5]), month)
     windows = [season_of(year, month) for year in range(today.year - 2, today.year + 3)]
-    if lead == "last":
+    if lead in {"last", "past"}:
         return [window for window in windows if window[1] < today][-1]
-    if lead == "next":
+    if lead in {"next", "coming"}:
         return next(window for window in windows if window[0] > today)
+    if not lead:
+        return [window for window in windows if window[0] <= today][-1]
     return next(window for window in windows if window[1] >= today)
 
 
@@ -196,13 +201,13 @@ def _latest_quarter(match: re.Match[str], today: date) -> Window:
 
 
 @_rule(
-    r"\b(?:the\s+)?(day\s+before\s+yesterday|day\s+after\s+tomorrow|yesterday|today|tonight|tomorrow"
-    r"|last\s+night|this\s+(?:morning|afternoon|evening))\b"
+    r"\b(?:the\s+)?(day\s+before\s+yesterday|day\s+after\s+tomorrow|(?:yesterday|tomorrow)(?:\s+(?:morning|afternoon|evening|night))?"
+    r"|today|tonight|last\s+night|this\s+(?:morning|afternoon|evening))\b"
 )
 def _near_day(match: re.Match[str], today: date) -> Window:
     words = " ".join(match[1].lower().split())
     offsets = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2}
-    day = today + timedelta(days=offsets.get(words, 0))
+    day = today + timedelta(days=offsets.get(words, offsets.get(words.split()[0], 0)))
     return day, day
 
 
@@ -211,12 +216,35 @@ def _near_day(match: re.Match[str], today: date) -> Window:
     r"(?!\s+of\b)"
 )
 def _calendar_unit(match: re.Match[str], today: date) -> Window:
-    """`last week` is the one before this; `the past week` are the seven days up to today."""
+    """`last week` is the one before this; `the past week` are the seven days up to today, `the past weekend` the last
+    whole one, and `the coming weekend` the first that has not begun.
+    """
     lead, unit = match[2].lower(), match[3].lower()
-    if lead == "past" or (match[1] and lead == "last" and unit != "weekend"):
+    if unit == "weekend" and lead == "coming":
+        return unit_of(today + timedelta(days=2), unit)
+    if unit != "weekend" and (lead == "past" or (match[1] and lead == "last")):
         return span_up_to(today, 1, unit)
     step = {"last": -1, "previous": -1, "past": -1, "next": 1, "coming": 1}.get(lead, 0)
     return unit_of(shift(today, step, unit), unit)
+
+
+@_rule(r"\b(?:the\s+)?(week|weekend|month|year)\s+(before\s+last|after\s+next)\b")
+def _next_but_one(match: re.Match[str], today: date) -> Window:
+    unit = match[1].lower()
+    return unit_of(shift(today, -2 if match[2].lower().endswith("last") else 2, unit), unit)
+
+
+@_rule(
+    rf"\b(?:on\s+)?(?P<date>({_ANY_WEEKDAY})\s+(?:of\s+)?(last|this|next)\s+week"
+    rf"|(last|this|next)\s+week(?:['’]s|,?\s+on)?\s+({_ANY_WEEKDAY}))\b"  # noqa: RUF001
+)
+def _day_of_week(match: re.Match[str], today: date) -> Window | None:
+    weekday = _WEEKDAYS.get((match[2] or match[5]).lower())
+    if weekday is None:
+        return None
+    step = {"last": -7, "next": 7}.get((match[3] or match[4]).lower(), 0)
+    day = today + timedelta(days=step + weekday - today.weekday())
+    return day, day
 
 
 @_rule(rf"\b(last|past|previous|next|coming)\s+{_NUMBER}(?:\s+of)?\s+(day|week|month|year)s?\b(?!\s+of\b)")
@@ -249,9 +277,9 @@ def _weekday(match: re.Match[str], today: date) -> Window | None:
         return None
     if following[:1].isupper() and not word.isupper() and following.lower() not in _MONTHS:
         return None
-    if lead == "this":
-        day = today + timedelta(days=weekday - today.weekday())
-    elif lead in {"next", "coming"}:
+    if lead in {"this", "next"}:  # `next Friday`, on a Wednesday, is not the one of this week
+        day = today + timedelta(days=weekday - today.weekday() + (7 if lead == "next" else 0))
+    elif lead == "coming":
         day = nearest(today + timedelta(days=1), weekday, 1)
     else:
         day = nearest(today - timedelta(days=bool(lead)), weekday, -1)

@@ -11,6 +11,7 @@ northern year, and winter has the year that it begins in.
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -57,6 +58,7 @@ _MOMENT = re.compile(
     r"(?:(?:T|\s+)([01]?[0-9]|2[0-3])(:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
 _EPOCH = re.compile(r"[12][0-9]{9}(?:[0-9]{3})?")
+_PERIOD = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
 _WEEKDAY = re.compile(r"(?:[^\W\d_]+[.,]?\s+)?")
 _TIME_OF_DAY = re.compile(
     r"(?:[\s,]*(?:(?:T|at|um)\s*)?(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?:\s*(?:[ap]\.?m\.?|Uhr))?"
@@ -159,6 +161,20 @@ def read_date(written: str) -> str | None:
         return None
     before, after = text[: mentions[0].span[0]], text[mentions[0].span[1] :]
     return mentions[0].start.isoformat() if _WEEKDAY.fullmatch(before) and _TIME_OF_DAY.fullmatch(after) else None
+
+
+def read_period(written: str, *, end: bool = False) -> str | None:
+    """Return a year (`1993`), a month (`1993-05`) or else a date as ISO 8601; with `end`, the last day of the first
+    two. None where it is none of them.
+    """
+    text = written.strip()
+    if not _PERIOD.fullmatch(text):
+        return read_date(text)
+    with suppress(ValueError):
+        month = date.fromisoformat(f"{text}-12"[:7] + "-01")
+        last = calendar.monthrange(month.year, month.month)[1]
+        return f"{month.isoformat()[:8]}{last}" if end else text
+    return None
 
 
 def _find_windows(rules: Rules[T], text: str, given: T) -> Iterator[tuple[re.Match[str], Window]]:

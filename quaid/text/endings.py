@@ -92,7 +92,8 @@ def tell_days(fact: Lasting) -> list[str]:
     first, last = (fact.valid_from or "")[:10], (fact.valid_until or "")[:10]
     if fact.type in HAPPENED or first == last:
         days = sorted({first, last} - {""})
-        return [f"between {' and '.join(days)}" if len(days) > 1 else f"on {days[0]}"] if days else []
+        on = "on" if days and len(days[0]) == len("2026-11-20") else "in"
+        return [f"between {' and '.join(days)}" if len(days) > 1 else f"{on} {days[0]}"] if days else []
     is_date = last and not first and find_end(fact) is None
     since = f"{'from' if first > (fact.created or '9')[:10] else 'since'} {first}" if first else ""
     return list(filter(None, (since, f"{'on' if is_date else 'until'} {last}" if last else "")))

@@ -47,6 +47,16 @@ def with_dates(text: str, stated_at: datetime | None, *, digits: bool = False) -
     return dated
 
 
+def relative_words(text: str) -> set[str]:
+    """Return the times in `text` that are relative to its statement, in its words."""
+    if not _RELATIVE.search(text):
+        return set()
+    from quaid.text.dates import find_dates
+
+    mentions = (mention.text.lower() for mention in find_dates(text, datetime(2000, 1, 1)))  # noqa: DTZ001
+    return {words for words in mentions if _RELATIVE.search(words)}
+
+
 def in_words(start: date, end: date) -> str:
     """Return `7 May 2023`, `May 2023`, `2023`, else the first and the last day."""
     if start == end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ def _find(revisions: Revisions, text: str, now: datetime, *, is_start: bool) -> 
     moment = parse_moment(text)
     if moment is not None:
         is_day = is_start and len(text) == len("2026-03-01")
-        day = f"{moment - timedelta(days=1):%Y-%m-%d}" if is_day else text
+        day = f"{date.fromisoformat(text) - timedelta(days=1)}" if is_day else text
     else:
         try:
             return revisions.find(text)

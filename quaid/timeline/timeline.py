@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture.writer import WritePlan, Writer, WriteResult
@@ -13,6 +13,7 @@ from quaid.model import Commit, Recall
 from quaid.recall.evaluation import find_expected, list_targets
 from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Progress, ignore_progress
+from quaid.text.zones import local_now
 from quaid.timeline import log, states, undo
 from quaid.timeline.bisect import Bisection
 from quaid.timeline.branches import MemoryBranches
@@ -138,7 +139,7 @@ class Timeline:
         Raises:
             UsageError, RevisionError: there is no such commit or day.
         """
-        before, after = states.find_span(self._git.revisions, span, now or datetime.now(UTC))
+        before, after = states.find_span(self._git.revisions, span, now or local_now(self.vault.settings.timezone))
         files_of_states = states.read_states(self._git, self._root, before, after)
         return before, after, self._compare(*files_of_states, self.vault.show_progress)
 
@@ -180,7 +181,9 @@ class Timeline:
             UsageError, RevisionError: there is no such commit or day, or no commit at all.
         """
         git = self._git
-        first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
+        first, last = (
+            states.find_span(git.revisions, span, local_now(self.vault.settings.timezone)) if span else (None, None)
+        )
         newest = last or git.revisions.find("HEAD")
         commits = git.list_path(newest.id, first.id if first else None)
         with self.vault.pasts.discarding():

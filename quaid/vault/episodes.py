@@ -31,6 +31,9 @@ FORGOTTEN = "*(forgotten)*"
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADER_START = r"\*\*(?P<speaker>(?:\\.|[^\\*])+)\*\*(?: ?\((?P<time>[^()]*)\))?"
 _HEADER = re.compile(_HEADER_START + r":[ \t]*(?P<text>.*)")
+_TIME = re.compile(
+    r"\s*(?:(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}) )?(?P<clock>[0-9:]+)(?: ?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2}))?\s*"
+)
 _HEADER_IN_TEXT = re.compile(rf"(?P<start>{_HEADER_START})(?P<slashes>\\*):")
 _ID = re.compile(r"(?:^|[ \t])\^t(?P<number>[0-9]{1,9})[ \t]*$")
 _ID_IN_TEXT = re.compile(r"(?P<start>^|[ \t])(?P<slashes>\\*)(?P<rest>\^t[0-9]+[ \t]*)$")
@@ -46,7 +49,7 @@ class EpisodeTurn:
     """One block of an episode's body, `body[start:end]`.
 
     `number` is None for text without an id; `speaker` is empty for text without a header; `text` is empty for a
-    forgotten turn. `said_at` is ISO 8601 in UTC, to the minute.
+    forgotten turn. `said_at` is ISO 8601 with its offset, to the minute.
     """
 
     number: int | None
@@ -72,16 +75,19 @@ class _Block:
 def render_turns(turns: Sequence[Turn], first: int, started: datetime | None) -> str:
     """Return the blocks of `turns`, numbered from `first`, ending in a newline; empty for no turns.
 
-    A turn of the day of `started` shows HH:MM, another the date too, one without a time nothing. Times are UTC.
+    A turn of the day of `started` shows HH:MM, another the date too, one with another offset that as well, one without
+    a time nothing.
     """
     blocks = []
     for number, turn in enumerate(turns, first):
         speaker = " ".join(turn.speaker.split()) or ("Assistant" if turn.role == "assistant" else "User")
         header = "**" + re.sub(r"[\\*]", r"\\\g<0>", speaker) + "**"
         if turn.at:
-            date, clock = _in_utc(turn.at).isoformat(sep=" ", timespec="minutes")[:16].split(" ")
-            is_same_day = started is not None and _in_utc(started).date().isoformat() == date
-            header += f" ({clock if is_same_day else f'{date} {clock}'})"
+            day, clock = f"{turn.at:%Y-%m-%d} ", f"{turn.at:%H:%M}"
+            zone = turn.at.isoformat(timespec="minutes")[len("2026-11-20T14:30") :]
+            is_same_day = started is not None and started.date() == turn.at.date()
+            is_same_zone = (turn.at.utcoffset() or None) == ((started and started.utcoffset()) or None)
+            header += f" ({'' if is_same_day else day}{clock}{'' if is_same_zone else f' {zone}'})"
         text = _escape(turn.text)
         last_paragraph = text.rpartition("\n\n")[2].split("\n")
         before = "\n\n" if _STRUCTURE.match(text) else " "
@@ -95,7 +101,7 @@ def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]
 
     Args:
         body: an episode note without its frontmatter, with any newlines.
-        started: completes times without a date; without it those are left out.
+        started: completes times without a date or an offset; without it, those have no date and are UTC.
 
     A turn that lost its id belongs to the next one: both have that number. Numbers may repeat.
     """
@@ -107,13 +113,12 @@ def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]
         speaker = re.sub(r"\\(.)", r"\1", header["speaker"]) if header else ""
         speaker = " ".join(_LINK.sub(lambda link: link["shown"], speaker).split())
         said_at = None
-        if header and header["time"]:
-            date, _, clock = header["time"].strip().rpartition(" ")
-            if not date and started is not None:
-                date = _in_utc(started).date().isoformat()
+        if header and (time := _TIME.fullmatch(header["time"] or "")):
+            day = time["day"] or (f"{started:%Y-%m-%d}" if started else "")
             with suppress(ValueError):
-                moment = datetime.fromisoformat(f"{date}T{clock}")
-                said_at = moment.isoformat(timespec="seconds") + "Z" if moment.tzinfo is None else None
+                moment = datetime.fromisoformat(f"{day}T{time['clock']}{time['zone'] or ''}")
+                moment = moment.replace(tzinfo=moment.tzinfo or (started and started.tzinfo) or UTC)
+                said_at = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
         turns.append(EpisodeTurn(block.number, speaker, text, said_at, block.start, block.end))
     return turns
 
@@ -148,10 +153,6 @@ def restore_turn(body: str, before: str, number: int) -> str:
     for then, now in zip(reversed(old), reversed(new), strict=True):
         body = body[: now.start] + before[then.start : then.end] + body[now.end :]
     return body
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _escape(text: str, *, is_reading: bool = False) -> str:

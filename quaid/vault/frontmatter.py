@@ -48,7 +48,7 @@ _MAX_LINES = 2_000
 _MAX_PROBLEMS = 10
 _MAX_ANCHORED_CHARS = 2_000
 _REPEATED = "the key {!r} is in the frontmatter more than once"
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\Z")
 
 
 class FrontmatterBrokenError(QuaidError):

@@ -16,12 +16,13 @@ from calendar import month_name
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
+from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, note_name
-from quaid.text.dates import find_day_in_name, read_date
+from quaid.text.dates import find_day_in_name, read_date, read_period
 from quaid.text.words import is_whole_word
 from quaid.vault import episodes, files, frontmatter, layout, markdown
 from quaid.vault.frontmatter import Head
@@ -119,8 +120,8 @@ def _make_note(rel_path: str, data: bytes, kind: Kind, text: str, head: Head, pl
         verified=(not is_own or kind is Kind.CORE) and reader.flag("verified"),
         confirmations=made.count("confirmations"),
         created=next(filter(None, created), None) or (find_day_in_name(stem) if is_own else None),
-        valid_from=made.date("valid_from"),
-        valid_until=made.date("valid_until"),
+        valid_from=made.date("valid_from", is_period=True),
+        valid_until=made.date("valid_until", is_period=True),
         superseded_by=markdown.link_target((made.text("superseded_by") or "").strip("[]")) or None,
         names=names,
         keywords=tuple(reader.list("keywords")),
@@ -184,27 +185,27 @@ def split_body(text: str) -> tuple[str, str]:
 
 
 def parse_time(iso: str | None) -> datetime | None:
-    """`2026-11-20T14:30:00Z` or `2026-11-20` as a moment in UTC; None for anything else."""
+    """`2026-11-20T14:30:00+01:00` or `2026-11-20` as a moment with its offset, else in UTC; None for anything else."""
     try:
         moment = datetime.fromisoformat(iso) if iso else None
         if moment is None or moment.tzinfo is None:
             return moment and moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC)
+        return moment if moment.astimezone(UTC) else None
     except (ValueError, OverflowError):  # in UTC it may lie before the year 1
         return None
 
 
 def render_time(moment: datetime) -> str:
-    """`2026-11-20T14:30:00Z`: seconds are enough, and Obsidian shows it as a date and time."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """`2026-11-20T14:30:00+01:00`, with `Z` for UTC: seconds are enough, and Obsidian shows it as a date and time."""
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def format_day(iso: str) -> str:
-    """`2023-05-08T13:56:00Z` -> `8 May 2023`; anything else as it is."""
-    match = re.match(r"(\d{4})-(\d\d)-(\d\d)", iso)
+    """`2023-05-08T13:56:00Z` -> `8 May 2023`, `2023-05` -> `May 2023`; anything else as it is."""
+    match = re.match(r"(\d{4})-(\d\d)(?:-(\d\d)|\Z)", iso)
     if not match or not 1 <= int(match[2]) <= 12:
         return iso
-    return f"{int(match[3])} {month_name[int(match[2])]} {match[1]}"
+    return f"{int(match[3] or 0) or ''} {month_name[int(match[2])]} {match[1]}".lstrip()
 
 
 def _link(name: str) -> str:
@@ -306,9 +307,10 @@ class _Fields:
             self.problems.append(f"{key} should be true or false, is {value!r}")
         return value in _TRUE
 
-    def date(self, key: str) -> str | None:
+    def date(self, key: str, *, is_period: bool = False) -> str | None:
         value = self.text(key)
-        if value is None or (day := read_date(value)):
+        read = partial(read_period, end=key == "valid_until") if is_period else read_date
+        if value is None or (day := read(value)):
             return value and day
         self.problems.append(f"{key} should be a date like 2026-11-20, is {value!r}")
         return None

@@ -81,8 +81,8 @@ def test_two_sentences_say_two_things():
 
 
 @pytest.mark.parametrize(("text", "since"), [
-    ("moved to Ghent in May", "2026-05-01"),
-    ("I've lived in Porto since 2019", "2019-01-01"),
+    ("moved to Ghent in May", "2026-05"),
+    ("I've lived in Porto since 2019", "2019"),
     ("Anna married Ben on 3 June 2019", "2019-06-03"),
     ("I live in Porto", None),
     ("I moved to Ghent in May. I joined Acme in June.", None),

@@ -6,6 +6,7 @@ import io
 import json
 import tracemalloc
 from collections import Counter
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,8 @@ from transcript_reading import read, read_objects, read_transcript, said, utc
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_conversations
 from quaid.errors import BadInputError
+
+LOCAL = datetime(2026, 11, 20, 14, 2)  # noqa: DTZ001 - no zone is given
 
 # Generic JSONL
 
@@ -29,7 +32,7 @@ def test_one_line_is_one_turn_in_order():
     )
     assert said(conversation) == [("Caroline", "hi"), ("Assistant", "one\n\ntwo"), ("User", "again")]
     assert (conversation.session, conversation.source) == ("s1", "jsonl")
-    assert conversation.started == utc(2023, 5, 8, 13, 56)
+    assert conversation.started == datetime(2023, 5, 8, 13, 56)  # noqa: DTZ001 - no zone is given
     assert conversation.turns[0].at == utc(2023, 5, 8, 13, 57)
     assert conversation.turns[2].at == utc(2023, 5, 8, 13, 58)
     assert [turn.role for turn in conversation.turns] == ["user", "assistant", "user"]
@@ -67,7 +70,7 @@ def test_without_a_header_the_first_time_is_the_start():
     conversation = read_objects(
         {"role": "user", "content": "a"}, {"role": "user", "content": "b", "timestamp": "2026-01-02"}
     )
-    assert conversation.started == utc(2026, 1, 2)
+    assert conversation.started == datetime(2026, 1, 2)  # noqa: DTZ001 - no zone is given
     assert conversation.session is None
 
 
@@ -153,11 +156,11 @@ def test_chat_logs_are_split_where_a_reader_would(text, expected):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("[2026-11-20 14:02] Maya: hi\nSam: no turn\n[2026-11-20 14:03] Sam: yo", utc(2026, 11, 20, 14, 2)),
+    ("[2026-11-20 14:02] Maya: hi\nSam: no turn\n[2026-11-20 14:03] Sam: yo", LOCAL),
     ("2026-11-20T14:02:00Z Maya: hi\nSam: no turn\n2026-11-20T14:03:00Z Sam: yo", utc(2026, 11, 20, 14, 2)),
-    ("20/11/2026, 14:02 - Maya: hi\nSam: no turn\n20/11/2026, 14:03 - Sam: yo", utc(2026, 11, 20, 14, 2)),
-    ("[11/20/26, 2:02:00 PM] Maya: hi\nSam: no turn\n[11/20/26, 2:03:00 PM] Sam: yo", utc(2026, 11, 20, 14, 2)),
-    ("Maya (2026-11-20 14:02): hi\nSam: no turn\nSam (2026-11-20 14:03): yo", utc(2026, 11, 20, 14, 2)),
+    ("20/11/2026, 14:02 - Maya: hi\nSam: no turn\n20/11/2026, 14:03 - Sam: yo", LOCAL),
+    ("[11/20/26, 2:02:00 PM] Maya: hi\nSam: no turn\n[11/20/26, 2:03:00 PM] Sam: yo", LOCAL),
+    ("Maya (2026-11-20 14:02): hi\nSam: no turn\nSam (2026-11-20 14:03): yo", LOCAL),
     ("[14:02] <Maya>: hi\nSam: no turn\n[14:03] <Sam>: yo", None),
 ])  # fmt: skip
 def test_in_a_log_with_times_only_they_begin_turns(text, expected):

@@ -98,7 +98,7 @@ class TestTools:
             (memory,) = found["memories"]
             assert memory["text"] == "Maya takes oat milk in her coffee"
             assert (memory["id"], memory["kind"], memory["speaker"]) == (done["id"], "fact", "Maya")
-            assert (memory["valid_from"], memory["origin"], len(memory["date"])) == ("2026-11-01", "other", 10)
+            assert (memory["valid_from"], memory["origin"], len(memory["date"])) == ("2026-11", "other", 10)
             assert "superseded" not in memory
             assert "never instructions" in found["notice"]
             note = await call(client, "memory_get", ref=done["id"][-5:])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matrices import for_each
 
 from quaid.errors import UsageError
-from quaid.text.dates import find_dates, find_day_in_name, parse_day, read_date
+from quaid.text.dates import find_dates, find_day_in_name, parse_day, read_date, read_period
 
 FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
 ROOT = Path(__file__).parents[2]
@@ -70,6 +70,20 @@ def windows(text, now=FRIDAY):
         ("this year", "2026-01-01", "2026-12-31"),
         ("last quarter", "2026-07-01", "2026-09-30"),
         ("the past week", "2026-11-14", "2026-11-20"),
+        ("this past weekend", "2026-11-14", "2026-11-15"),
+        ("the coming weekend", "2026-11-21", "2026-11-22"),
+        ("this past summer", "2026-06-01", "2026-08-31"),
+        ("this past November", "2025-11-01", "2025-11-30"),
+        ("in spring", "2026-03-01", "2026-05-31"),
+        ("during the winter", "2025-12-01", "2026-02-28"),
+        ("the week before last", "2026-11-02", "2026-11-08"),
+        ("the month after next", "2027-01-01", "2027-01-31"),
+        ("next Tuesday", "2026-11-24", "2026-11-24"),
+        ("this coming Tuesday", "2026-11-24", "2026-11-24"),
+        ("on Tuesday of last week", "2026-11-10", "2026-11-10"),
+        ("next week on Thursday", "2026-11-26", "2026-11-26"),
+        ("yesterday morning", "2026-11-19", "2026-11-19"),
+        ("tomorrow evening", "2026-11-21", "2026-11-21"),
         ("in the last 3 weeks", "2026-10-31", "2026-11-20"),
         ("two weeks ago", "2026-11-02", "2026-11-08"),
         ("3 months ago", "2026-08-01", "2026-08-31"),
@@ -119,6 +133,7 @@ def test_a_date_is_as_wide_as_it_was_meant(text, start, end):
         "on Friday Harbor",
         "every Monday",
         "the spring of the mattress and the fall of Rome",
+        "in the fall of Rome",
         "the last year of school",
         "the last two weeks of term",
         "years ago",
@@ -306,6 +321,37 @@ def test_a_date_that_is_another_day_elsewhere_is_none():
     assert [windows(text) for text in ("12/5/2022", "5/12/2022", "1/2/2022")] == [[], [], []]
     assert windows("12/12/2022") == [("2022-12-12", "2022-12-12")]
     assert windows("13/12/2022") == [("2022-12-13", "2022-12-13")]
+
+
+@for_each(
+    ("day", "past", "coming"),
+    [(16, "14", "21"), (20, "14", "21"), (21, "14", "28"), (22, "14", "28"), (23, "21", "28")],
+)
+def test_a_past_weekend_is_over_and_a_coming_one_has_not_begun(day, past, coming):
+    now = datetime(2026, 11, day, 12)  # noqa: DTZ001
+    assert [windows(text, now)[0][0][-2:] for text in ("past weekend", "coming weekend")] == [past, coming]
+
+
+def test_next_friday_is_not_the_one_of_this_week():
+    wednesday = datetime(2026, 11, 18, 12)  # noqa: DTZ001
+    assert windows("next Friday", wednesday) == [("2026-11-27", "2026-11-27")]
+    assert windows("this Friday", wednesday) == windows("coming Friday", wednesday) == [("2026-11-20", "2026-11-20")]
+
+
+@for_each(
+    ("written", "first", "last"),
+    [
+        ("1993", "1993", "1993-12-31"),
+        ("2024-02", "2024-02", "2024-02-29"),
+        (" 9999 ", "9999", "9999-12-31"),
+        ("2023-05-07", "2023-05-07", "2023-05-07"),
+        ("0000", None, None),
+        ("2023-13", None, None),
+        ("soon", None, None),
+    ],
+)
+def test_a_year_or_a_month_alone_is_a_period(written, first, last):
+    assert (read_period(written), read_period(written, end=True)) == (first, last)
 
 
 def test_next_november_is_never_the_one_that_is_now():

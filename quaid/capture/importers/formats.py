@@ -17,6 +17,7 @@ from quaid.capture.importers.markdown_memories import MarkdownMemories
 from quaid.capture.transcripts.parsing import parse_timestamp
 from quaid.errors import BadInputError
 from quaid.model import Edge
+from quaid.text.zones import localise
 from quaid.vault import layout
 
 EXPORT_VERSION = 1
@@ -135,7 +136,7 @@ class Mem0(ImportFormat):
                 text,
                 imported_from=place,
                 type="preference" if "preference" in " ".join(words).casefold() else "fact",
-                created=created or updated,
+                created=(made := created or updated) and localise(made),
                 valid_until=expires.date().isoformat() if expires else None,
                 keywords=tuple(dict.fromkeys(keywords))[:_MAX_KEYWORDS],
                 owner=owner.strip() or "default" if found.keeps_owners and isinstance(owner, str) else "default",

@@ -123,7 +123,8 @@ def list_at(found: object, *keys: str) -> list[Any]:
 
 
 def parse_timestamp(value: object) -> datetime | None:
-    """Return a time as UTC; None when it cannot be read, or could be read as two. A time without a zone is UTC.
+    """Return a time with its offset, without one where it gives none; None when it cannot be read, or could be read as
+    two.
 
     Read are ISO 8601, epoch seconds or milliseconds, and the forms of chat logs, such as `1:56 pm on 8 May, 2023`.
     """
@@ -138,7 +139,7 @@ def parse_timestamp(value: object) -> datetime | None:
         except ValueError:
             # 3/4/2026 is the third of April or the fourth of March, and no one can tell.
             (moment,) = _read_loosely(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return moment if moment.astimezone(UTC) else None
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -35,6 +35,9 @@ CREATE FUNCTION quaid.lower(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PAR
     AS $$ SELECT pg_catalog.lower($1 COLLATE "C") $$;
 CREATE FUNCTION quaid.strftime(form text, seconds bigint, unit text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
     AS $$ SELECT to_char(to_timestamp(seconds) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') $$;
+CREATE FUNCTION quaid.datetime(iso text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT to_char((CASE WHEN iso ~ 'T.*(Z|[+-]\d\d:?\d*)$' THEN iso ELSE iso || ' Z' END)::timestamptz
+        AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') $$;
 
 -- A vault: whose partitions are its own, up to which commit its rows say what the repository says, and how often they
 -- have changed. `ann` are the embedders whose vectors have an index of their own. Servers see the row of their vault.

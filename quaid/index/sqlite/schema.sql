@@ -53,7 +53,7 @@ CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
 CREATE INDEX documents_entities ON documents (kind) WHERE kind = 'entity';
 CREATE INDEX documents_notes ON documents (kind) WHERE kind = 'note';
 CREATE INDEX documents_problems ON documents (path, problems) WHERE problems <> '[]';
-CREATE INDEX documents_preferences ON documents (pinned, verified, confirmations, created) WHERE type = 'preference';
+CREATE INDEX documents_preferences ON documents (pinned, verified, confirmations, datetime(created)) WHERE type = 'preference';
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,

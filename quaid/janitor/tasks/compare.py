@@ -51,6 +51,7 @@ from quaid.settings import EmbeddingSettings
 from quaid.text.dates import find_dates
 from quaid.text.language import language
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.zones import order_key
 from quaid.vault import headings, notes
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Pair:
 
     @classmethod
     def of(cls, one: Document, other: Document, likeness: float, *, is_required: bool = False) -> Pair:
-        first, second = sorted((one, other), key=lambda fact: (fact.created or "", fact.id))
+        first, second = sorted((one, other), key=lambda fact: (order_key(fact.created), fact.id))
         return cls(first, second, likeness, is_required)
 
     @property
@@ -478,7 +479,7 @@ def _give_other_values(one: Document, other: Document, *, has_topic: bool) -> bo
     """Return whether the later of two facts of one entity gives another day, or a span, while a day of the earlier one
     was still ahead; or whether they give other numbers of one unit, where they share a topic.
     """
-    earlier, later = sorted((one, other), key=lambda fact: fact.created or "")
+    earlier, later = sorted((one, other), key=lambda fact: order_key(fact.created))
     days, others = _list_days(earlier), _list_days(later)
     is_ahead = bool(days) and max(days) >= (later.created or "9")[:10]
     if is_ahead and days != others and (others or not _SPANS.isdisjoint(_list_words(later.text))):
@@ -646,7 +647,7 @@ def _with_newer_days(fact: Document, a: Document, b: Document, judgement: Judgem
     """Return `fact`, which is made of `a` and `b`, with the days of the judgement or of the newer statement. Those of
     the older one count where both say the same, and the newer one gives none but its own.
     """
-    older, newer = sorted((a, b), key=lambda each: (each.created or "", each.id))
+    older, newer = sorted((a, b), key=lambda each: (order_key(each.created), each.id))
     found: list[str | None] = []
     for end, last, first in (
         ("from", newer.valid_from, older.valid_from),
@@ -686,7 +687,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
     is_update = last is not None and last.says == "update"
     find_lost = lost_by_update if is_update else find_lost_words
     # What the newer fact says of the change itself, "has been moved", need not be repeated.
-    checked = sorted(claim.members, key=lambda fact: (fact.created or "", fact.id))[: -1 if is_update else None]
+    checked = sorted(claim.members, key=lambda fact: (order_key(fact.created), fact.id))[: -1 if is_update else None]
     lost = list(dict.fromkeys(word for fact in checked for word in find_lost(merged, fact.text)))
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))

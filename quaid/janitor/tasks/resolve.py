@@ -46,6 +46,7 @@ from quaid.local.runs import Decision
 from quaid.model import Edit, name_key
 from quaid.recall.hits import whose_word
 from quaid.text.dates import find_dates
+from quaid.text.zones import order_key
 from quaid.vault import notes
 
 TASK = "resolve"
@@ -119,7 +120,7 @@ class _Resolving(PairQuestion):
             return _find_wording_problem(pair, judgement)
         if judgement.keep in {"a", "b"}:
             winner, loser = _winner_first(pair, judgement)
-            was_learned_earlier = (winner.created or "") < (loser.created or "")
+            was_learned_earlier = order_key(winner.created) < order_key(loser.created)
             is_older = was_learned_earlier and (winner.valid_from or "") <= (loser.valid_from or "")
             return "an update replaces the older one" if judgement.says == "update" and is_older else None
         return None

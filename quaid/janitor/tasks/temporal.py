@@ -56,16 +56,18 @@ def plan_temporal(context: TaskContext) -> Iterator[Decision]:
 
 
 def _find_time(context: TaskContext, fact: Document, note: Note) -> tuple[str | None, str]:
-    """Return when a fact was stated (ISO 8601), and the source of that: the first turn it cites, else its note.
+    """Return when a fact was stated (ISO 8601), and the source of that: the last turn that it cites
+    of the first conversation, else its note.
 
     For an imported fact without a date it is unknown: its note was made by the import.
     """
     cited = {chunk_id for _, chunk_id in graph.cited_turns(context.index, [fact.doc_id])}
     turns = documents.fetch_candidates(context.index, cited).values()
-    spoken = {(turn.title, turn.turn): turn.said_at for turn in turns}
-    for citation in note.citations:
-        if said_at := spoken.get((citation.episode, citation.turn)):
-            return said_at, f"turn {citation.turn} of {citation.episode}"
+    spoken = {(turn.title, turn.turn): turn.said_at for turn in turns if turn.said_at}
+    stated = [each for each in note.citations if (each.episode, each.turn) in spoken]
+    # Other conversations have only confirmed it.
+    if last := max((each.turn for each in stated if each.episode == stated[0].episode), default=0):
+        return spoken[stated[0].episode, last], f"turn {last} of {stated[0].episode}"
     if note.source == "import":
         return note.valid_from, "`valid_from`"
     return note.created, "`created`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -18,6 +18,7 @@ from quaid.recall.scoring import THRESHOLD
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.dates import parse_day
 from quaid.text.quoting import describe
+from quaid.text.zones import local_now
 from quaid.web.answer import Context
 from quaid.web.templating import memory_path
 
@@ -89,7 +90,7 @@ Picture = Mapping[str, Any]
 
 def show_ask(memory: Memory, request: Request) -> Context:
     """Return the answer to the question in the address. Nothing is recorded: a page view is not a use of a memory."""
-    now = datetime.now(UTC)
+    now = local_now(memory.settings.timezone)
     asked = {name: request.query_params.get(name, "").strip() for name in FIELDS}
     index = memory.index()
     shown: dict[str, Any] = {

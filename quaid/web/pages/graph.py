@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -14,6 +13,7 @@ from quaid.index.graph import Entity, EntityGraph, Link, read_graph
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
 from quaid.text.endings import is_over, is_true_on, tell_days
+from quaid.text.zones import local_now
 from quaid.web.answer import Context, page_number
 from quaid.web.templating import memory_path
 
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 def show_graph(memory: Memory, request: Request) -> Context:
     """Return what is next to the picture, and the picture in words."""
-    asked, today, problem = _read_fields(request), datetime.now(UTC).date().isoformat(), ""
+    asked, today, problem = _read_fields(request), local_now(memory.settings.timezone).date().isoformat(), ""
     graph = _read_graph(memory)
     try:
         wanted = _read_filters(asked)
@@ -75,7 +75,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
         return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
 
     dates = (day for link in graph.links for day in (link.note.valid_from, link.note.valid_until) if day)
-    days = [today, *(day[:10] for day in dates)]
+    days = [today, *(f"{day[:10]}-01-01"[:10] for day in dates)]
     return {
         "asked": asked,
         "problem": problem,
@@ -103,7 +103,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
 
 def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the picture for the script that draws it: nodes, and edges with the places of their ends."""
-    today = datetime.now(UTC).date().isoformat()
+    today = local_now(memory.settings.timezone).date().isoformat()
     shown = select(_read_graph(memory), **_read_filters(_read_fields(request)))
     is_explained = len(shown.links) <= MAX_EXPLAINED
     nodes = [
@@ -240,5 +240,5 @@ def _read_filters(asked: Mapping[str, Any]) -> dict[str, Any]:
         "hops": HOPS[asked["hops"]],
         "relation": asked["relation"],
         "types": frozenset(asked["type"]) & {*ENTITY_TYPES, OTHER},
-        "on": parse_day(asked["on"], datetime.now(UTC), end=True).isoformat() if asked["on"] else "",
+        "on": parse_day(asked["on"], local_now(), end=True).isoformat() if asked["on"] else "",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture.note_edit import MARKABLE, MARKS
@@ -16,6 +16,7 @@ from quaid.model import Kind
 from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
 from quaid.report.health import parse_day
+from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to_written
 from quaid.web.pages.review import list_questions
@@ -74,7 +75,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "found": found,
         "life": [_describe_step(change, is_created=change is found.created) for change in changes[:MAX_CHANGES]],
         "more_changes": max(0, len(changes) - MAX_CHANGES),
-        "spans": list(_draw_times(found, datetime.now(UTC).date())),
+        "spans": list(_draw_times(found, local_now(memory.settings.timezone).date())),
         "turns": {
             session.path: [turn for turn in found.turns if turn.path == session.path] for session in found.sessions
         },
@@ -141,7 +142,7 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:
         width = max(1.0, 100 * (stop - start).days / days) if days else 100.0
         yield {
             "name": name,
-            "first": first and first.isoformat(),
+            "first": (document.valid_from or "")[:10] if name == "true" else first and first.isoformat(),
             "last": last and last.isoformat(),
             "start": min(100 * (start - begin).days / days, 100 - width) if days else 0.0,
             "width": width,

@@ -6,7 +6,7 @@ import calendar
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,10 @@ from urllib.parse import urlencode
 from quaid.errors import UsageError
 from quaid.index import listing as days
 from quaid.model import Kind
+from quaid.text import dates
 from quaid.text.endings import tell_days
+from quaid.text.zones import local_now
+from quaid.vault.notes import format_day
 from quaid.web.answer import Context, page_number
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ class Period(NamedTuple):
 
 def show_timeline(memory: Memory, request: Request) -> Context:
     """Return one page of the lane in the address, and the columns that lead to other times."""
-    given, today = request.query_params, datetime.now(UTC).date().isoformat()
+    given, today = request.query_params, local_now(memory.settings.timezone).date().isoformat()
     lane = given.get("show", "") if given.get("show") in LANES else "learned"
     page = page_number(given.get("page", ""))
     problem = ""
@@ -144,40 +147,32 @@ def read_period(at: str) -> Period:
     """Parse a period. UsageError: it is not one."""
     if not at:
         return Period("", "0001-01-01", "9999-12-31")
-    parts = _PERIOD.fullmatch(at)
-    try:
-        first = date(*(int(part or 1) for part in parts.groups())) if parts else None
-    except ValueError:
-        first = None
-    if first is None:
+    last = dates.read_period(at, end=True) if _PERIOD.fullmatch(at) else None
+    if last is None:
         raise UsageError(f"{at[:40]!r} is not a year, month or day. Write it as 2026, 2026-03 or 2026-03-14.")
-    last = first
-    if len(at) < len("2026-03-14"):
-        month = first.month if len(at) == len("2026-03") else 12
-        last = first.replace(month=month, day=calendar.monthrange(first.year, month)[1])
-    return Period(at, first.isoformat(), last.isoformat())
+    return Period(at, _first_day(at), last)
 
 
 def describe_period(at: str) -> str:
     """Return a period in words: `14 March 2026`."""
-    if len(at) <= len("2026"):
-        return at or "all time"
-    day = date.fromisoformat(f"{at}-01"[: len("2026-03-14")])
-    month = f"{calendar.month_name[day.month]} {day.year}"
-    return month if len(at) == len("2026-03") else f"{day.day} {month}"
+    return format_day(at) or "all time"
 
 
 def draw_bar(fact: DatedFact, first: str, last: str) -> tuple[float, float] | None:
     """Return start and width of a fact's bar on a scale between two days, in percent; None for impossible days."""
     try:
         begin, end, start, stop = (
-            date.fromisoformat(day).toordinal() for day in (first, last, fact.first or first, fact.last)
+            date.fromisoformat(_first_day(day)).toordinal() for day in (first, last, fact.first or first, fact.last)
         )
     except ValueError:
         return None
     whole = max(1, end - begin + 1)
     left, right = max(begin, start), min(end, stop) + 1
     return 100 * (left - begin) / whole, max(0.6, 100 * (right - left) / whole)
+
+
+def _first_day(period: str) -> str:
+    return f"{period}-01-01"[: len("2026-03-14")]
 
 
 class _Spans:

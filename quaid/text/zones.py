@@ -1,0 +1,45 @@
+"""Moments in the zone of the person who lives them: their days are the days that people mean."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timezone as fixed_offset
+
+
+def localise(moment: datetime, timezone: str = "", other: tzinfo | None = None) -> datetime:
+    """Return `moment` with the offset of its speaker: its own, else the `other` one of its conversation, else that of
+    the machine's zone at that moment, else, on a machine in UTC (a server, a container), of the zone called `timezone`.
+
+    UTC is no offset of a speaker, as programs write it for people in every zone. A time without an offset is what the
+    speaker's clock showed.
+    """
+    if moment.utcoffset():
+        return moment
+    zone = other
+    # The machine's zone is UTC when it has neither an offset nor a summer time.
+    if timezone and zone is None and not (time.timezone or time.daylight):
+        from zoneinfo import ZoneInfo
+
+        zone = ZoneInfo(timezone)
+    try:
+        found = (moment if moment.tzinfo or zone is None else moment.replace(tzinfo=zone)).astimezone(zone)
+    except (OverflowError, ValueError, OSError):  # on the first or the last day of the calendar
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # Offsets before 1900 have seconds, which not every reader of ISO 8601 accepts.
+    minutes = round((found.utcoffset() or timedelta()) / timedelta(minutes=1))
+    return found.replace(tzinfo=fixed_offset(timedelta(minutes=minutes)) if minutes else UTC)
+
+
+def local_now(timezone: str = "") -> datetime:
+    """Return the present moment in the zone of the machine, else in `timezone`."""
+    return localise(datetime.now(UTC), timezone)
+
+
+def order_key(iso: str | None) -> str:
+    """Return a key that orders moments (ISO 8601) of all offsets; what is none is its own key."""
+    try:
+        moment = datetime.fromisoformat(iso or "")
+        return moment.astimezone(UTC).isoformat() if moment.tzinfo else iso or ""
+    except (ValueError, OverflowError):
+        return iso or ""
