@@ -4,6 +4,7 @@
     python tests/benchmarks/locomo.py --facts observation      # with facts that cite their turns
     python tests/benchmarks/locomo.py --facts extraction --only conv-26 --json result.json
     python tests/benchmarks/locomo.py --set recall.profile=classic
+    python tests/benchmarks/locomo.py --called                 # only questions that name somebody by what others call them
 
 The protocol is the one in docs/explanation/recall.md: a memory is one turn; gold is the evidence of the question, normalised;
 R@k is the share of gold turns among the first k turns, averaged over questions. Scope: one store per conversation
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import re
 import shutil
 import statistics
 import tempfile
@@ -61,6 +63,8 @@ def main() -> None:
             shutil.rmtree(root, ignore_errors=True)
             ingest(conversation, root, options.facts)
         asked = list(read_questions(conversation))
+        if options.called:
+            asked = [question for each in asked if (question := by_nickname(each)) != each]
         questions += asked
         pool = all_turns(conversation)
         turns += len(pool)
@@ -70,6 +74,21 @@ def main() -> None:
         if not options.keep:
             shutil.rmtree(root)
     _report(results, questions, latencies, turns, options)
+
+
+NICKNAMES = {
+    "conv-26": {"Melanie": "Mel", "Caroline": "Caro"}, "conv-42": {"Joanna": "Jo"}, "conv-48": {"Deborah": "Deb"},
+    "conv-49": {"Evan": "Ev"}, "conv-50": {"Calvin": "Cal"},
+}  # fmt: skip
+"""What the speakers call each other, by conversation."""
+
+
+def by_nickname(question: Question) -> Question:
+    """The question with what others call a person in place of the name that the transcript has."""
+    text = question.text
+    for name, nickname in NICKNAMES.get(question.conversation, {}).items():
+        text = re.sub(rf"\b{name}\b", nickname, text)
+    return replace(question, text=text)
 
 
 def ask_all(
@@ -244,6 +263,7 @@ def _report(
 def _arguments() -> argparse.Namespace:
     parser = make_parser(__doc__, keep=True)
     parser.add_argument("--facts", choices=["none", "observation", "extraction"], default="none")
+    parser.add_argument("--called", action="store_true", help="questions with nicknames in place of names")
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     return parser.parse_args()
