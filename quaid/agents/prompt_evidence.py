@@ -23,13 +23,13 @@ from quaid.text.words import find_words
 ENOUGH = 0.5
 """Tuned, like the weight of the words, on the part `tuned` of `tests/benchmarks/injections.py`."""
 FEWEST_ORDERED = 4
-"""An order counts as at least so many words: without vectors, two of them must match."""
+"""What is no question counts as at least so many words: without vectors, two of them must match."""
 WEIGHT_OF_WORDS = 0.6
 """The weight of all words of a prompt, added to the similarity. Without vectors only the words count."""
 WEIGHT_OF_ALIKE = 0.7
 """The weight of a word of which the memory has only one with a related meaning: `address` and `lives`."""
-FARTHEST = 0.25
-"""A memory whose weight is so much less than the best is left out."""
+FARTHEST, NEVER_FAR = 0.25, 2
+"""A memory whose weight is so much less than the best is left out, unless it is among the first in recall."""
 ADVICE = 0.8
 """What the evidence for a turn of an assistant counts: advice has the words of many prompts."""
 MAX_EXCERPT = 240
@@ -89,7 +89,7 @@ class AskedWords:
         self._asked: list[tuple[frozenset[str], int]] = []
         for text in (prompt, *questions):
             words = stems(fulltext.terms(text, language(text)))
-            fewest = 1
+            fewest = 1 if text.rstrip().endswith(_QUESTION_MARKS) or _begins_to_ask(text) else FEWEST_ORDERED
             verb = next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER), "")
             if verb in _ORDERS:
                 words, fewest = words - stems({verb, *_BEFORE_AN_ORDER}) or words, FEWEST_ORDERED
@@ -146,10 +146,11 @@ def drop_questions(text: str) -> str:
 
 
 def _only_asks(sentence: str) -> bool:
-    words = (word for word in find_words(sentence) if word not in _BEFORE_AN_ORDER - _ASKING)
-    begins = next(words, "") in _ASKING
-    ends = sentence.endswith(_QUESTION_MARKS)
-    return ends and (begins or len(sentence) <= _MAX_SHORT)
+    return sentence.endswith(_QUESTION_MARKS) and (_begins_to_ask(sentence) or len(sentence) <= _MAX_SHORT)
+
+
+def _begins_to_ask(text: str) -> bool:
+    return next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER - _ASKING), "") in _ASKING
 
 
 def find_asked(hit: Hit) -> Neighbour | None:
@@ -178,10 +179,12 @@ def put_facts_first(hits: Iterable[Hit], evidence: dict[str, Evidence]) -> list[
 
 
 def without_far(hits: Iterable[Hit], evidence: Mapping[str, Evidence]) -> list[Hit]:
-    """Return the hits with enough evidence that are not far behind the best."""
+    """Return the hits with enough evidence that are not far behind the best, and the first of them anyway: recall knows
+    of a conversation what one turn does not show.
+    """
     enough = [hit for hit in hits if evidence[hit.id].is_enough]
     best = max((evidence[hit.id].weight for hit in enough), default=0.0)
-    return [hit for hit in enough if evidence[hit.id].weight >= best - FARTHEST]
+    return [hit for hit in enough if hit in enough[:NEVER_FAR] or evidence[hit.id].weight >= best - FARTHEST]
 
 
 def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[str, Evidence]) -> list[Hit]:
