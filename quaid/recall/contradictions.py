@@ -54,7 +54,7 @@ RIVALS = frozenset({LATER, EARLIER, CONTRADICTS})
 BEHIND, BEFORE = "behind", "before"
 """What begins after the day of the question, and what holds on it."""
 STATED_BEFORE = "stated before"
-CLOSE = 0.9
+CLOSE = 0.8
 """Two values match a question about as well if the later has at least this part of the score of the earlier."""
 SUCCESSIONS = frozenset({REPLACED_BY, REPLACING})
 AHEAD = SUCCESSIONS | {EARLIER, STATED_BEFORE, BEHIND}
