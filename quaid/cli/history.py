@@ -136,7 +136,7 @@ def run_diff(
 def run_undo(
     invocation: Invocation,
     reference: Annotated[
-        str | None, argument("REF", "A commit, or a run of the janitor's; see them with: quaid log")
+        str | None, argument("REF", "A commit, a run of the janitor's, or a note; see them with: quaid log")
     ] = None,
     last: Annotated[bool, flag("The last change that Quaid made and that is not undone.", "--last")] = False,
     anybodys: Annotated[bool, flag("Also a commit that is not Quaid's.", "--any")] = False,
@@ -144,7 +144,8 @@ def run_undo(
 ) -> None:
     """Take back a change that Quaid made: a fact, a conversation, an import, a night, an answer, a setting, an undo.
 
-    What was changed since stays, line by line, and is named. The undo is a commit, which can be undone too.
+    What was changed since stays, line by line, and is named. The undo is a commit, which can be undone too. Of a note,
+    Quaid's last decision about it is taken back, alone also where it shares its commit with others.
 
     Examples:
       quaid undo --last

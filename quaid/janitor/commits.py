@@ -89,8 +89,14 @@ def message_of(commit: RunCommit, run: str) -> Message:
     if count == 1:
         body = "\n\n".join(part for part in (first.why, first.detail) if part)
         return Message(f"janitor({first.task}): {first.subject}", body, trailers)
-    lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in commit.decisions)
-    return Message(f"janitor({first.task}): {in_words({first.kind: count})}", "\n".join(lines), trailers)
+    whys = Counter(decision.why for decision in commit.decisions)
+    shared = [why for why, number in whys.items() if number > 1]
+    lines = [
+        f"- {decision.subject.removeprefix(first.kind).strip()}{'' if decision.why in shared else f': {decision.why}'}"
+        for decision in commit.decisions
+    ]
+    body = "\n\n".join([*shared, "\n".join(lines)])
+    return Message(f"janitor({first.task}): {in_words({first.kind: count})}", body, trailers)
 
 
 def trailers_of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.authorship import JANITOR, Authors
+from quaid.index import references
 from quaid.model import Commit, Recall
 from quaid.recall.evaluation import find_expected, list_targets
 from quaid.recall.options import RecallOptions
@@ -97,15 +98,23 @@ class Timeline:
         return [logged.commit for logged in reversed(undo.find_commits(self._git, reference))]
 
     def undo(self, reference: str | None = None, *, anybodys: bool = False, dry_run: bool = False) -> Undone:
-        """Take back a run, a commit, or without `reference` the last change that Quaid made, but for what was changed
-        since. What the janitor decided is not proposed again.
+        """Take back a run, a commit, Quaid's last decision about a note, or without `reference` the last change that
+        Quaid made, but for what was changed since. What the janitor decided is not proposed again.
 
         Raises:
             BadInputError: there is no such thing, it is not Quaid's (but `anybodys` may be undone), or all of it was
                 changed since: nothing was done.
         """
-        git = self._git
-        found = undo.find_commits(git, reference or undo.find_last(git, self._own))
+        git, part = self._git, ""
+        try:
+            found = undo.find_commits(git, reference or undo.find_last(git, self._own))
+        except ChangeNotFoundError:
+            named = [document for document, *_ in references.resolve(self.vault.visible_index(), reference or "")]
+            found = undo.find_of_note(git, named[0].path, named[0].id, self._own) if len(named) == 1 else []
+            if not found:
+                raise
+            is_shared = len(git.read_commits([found[0].commit.id])[0].changes) > len(found[0].changes)
+            part = named[0].path if is_shared else ""
         commits = tuple(logged.commit for logged in reversed(found))
         if not self._answers.see(commits):
             raise ChangeNotFoundError(reference or "")
@@ -121,9 +130,9 @@ class Timeline:
             before = {edit.rel_path: edit.before for edit in edits if edit.before is not None}
             after = {edit.rel_path: edit.after for edit in edits if edit.after is not None}
             details = {"kept": remaining, "changes": [asdict(change) for change in self._compare(before, after)]}
-            return WritePlan(WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits), details)
+            return WritePlan(WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits, part), details)
 
-        key = f"undo {' '.join(commit.id for commit in commits)}"
+        key = f"undo {' '.join(commit.id for commit in commits)} {part}"
         done = plan() if dry_run else Writer(self.vault).write(key, plan, by_owner=True)
         if done.written.commit:
             self.vault.catch_up()

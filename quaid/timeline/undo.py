@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
-from quaid.janitor.vetoes import REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
+from quaid.janitor.vetoes import DECISION, REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, Versions, list_spans
@@ -119,8 +119,8 @@ def find_last(history: History, own: Collection[str]) -> str:
         for commit in (commit for commit in found if _is_quaids(commit, own) and commit.files):
             if commit.id in undone or PULL in commit.trailers.get(TASK, ()):
                 continue
-            if REVERTS in commit.trailers:
-                undone.update(commit.trailers[REVERTS])
+            if REVERTS in commit.trailers or UNDO in commit.trailers.get(TASK, ()):
+                undone.update(commit.trailers.get(REVERTS, ()))
             # An undo names a night by the ids of its decisions.
             elif RUN not in commit.trailers or undone.isdisjoint(
                 logged.commit.id for logged in find_commits(history, commit.id)
@@ -129,6 +129,21 @@ def find_last(history: History, own: Collection[str]) -> str:
         if len(found) < asked:
             raise BadInputError("Quaid has made no change that is not undone. See what there is with: quaid log")
         asked *= 8
+
+
+def find_of_note(history: History, path: str, note_id: str, own: Collection[str]) -> list[VaultCommit]:
+    """Return the newest commit of Quaid's that changed the note at `path` and undoes nothing; of one that several
+    decisions share only the decision about the note. Empty where there is none.
+    """
+    for logged in reversed(history.log_changes("--no-merges", path=path)):
+        commit = logged.commit
+        if _is_quaids(commit, own) and UNDO not in commit.trailers.get(TASK, ()):
+            keys, facts = (commit.trailers.get(name, ()) for name in (DECISION, "Quaid-Fact"))
+            if len(keys) < 2 or len(keys) != len(facts) or note_id not in facts:
+                return history.read_commits([commit.id])
+            trailers = {**commit.trailers, DECISION: (keys[facts.index(note_id)],)}
+            return [replace(logged, commit=replace(commit, trailers=trailers))]
+    return []
 
 
 def _is_quaids(commit: Commit, own: Collection[str]) -> bool:
@@ -239,9 +254,14 @@ def _confirmations(data: bytes) -> object:
     return frontmatter.parse(data.decode("utf-8", "replace")).fields.get("confirmations")
 
 
-def undo_message(commits: Sequence[Commit]) -> Message:
-    """The message of the commit that takes back `commits`, newest first."""
+def undo_message(commits: Sequence[Commit], part: str = "") -> Message:
+    """The message of the commit that takes back `commits`, newest first; or only what one of them did to the note
+    `part`.
+    """
     subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} decisions of a night"
+    if part:
+        body = f"This takes back of commit {commits[0].id} what it did to {part}."
+        return Message(f"undo: {subject}, of one", body, (*trailers_of_undoing(commits), (TASK, UNDO)))
     return Message(
         f"undo: {subject}",
         "\n".join(f"This reverts commit {commit.id}." for commit in commits),

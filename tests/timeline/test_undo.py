@@ -16,6 +16,7 @@ from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
 from quaid.errors import BadInputError
 from quaid.model import Edit, Message
+from quaid.vault.notes import parse_fact
 
 MINE = b"\n# the owner's own line\n"
 
@@ -271,3 +272,33 @@ def test_uncommitted_work_of_the_owner_is_neither_lost_nor_committed(vault):
     assert note.read_bytes().endswith(MINE)
     assert MINE.strip() not in vault.run("show", f"HEAD:{confirmed.path}").stdout
     assert b"confirmations" not in note.read_bytes()
+
+
+def test_one_approval_of_a_shared_commit_is_undone_alone(vault, monkeypatch):
+    paths = remember(vault, "Ana plays the cello", "Tom repairs old clocks", "Lea sails at night")
+
+    def plan(context):
+        for path in paths:
+            if b"status: active" in context.read(path):
+                fact = parse_fact(path, context.read(path))
+                yield decide(context, path, approve, kind="approve", is_minor=True, facts=(fact.id,), why="It is true.")
+
+    tidy = tidying(vault, monkeypatch)
+    assert len(tidy(plan).done) == 3
+    shared = vault.git("log", "-1", "--format=%B", "HEAD^2")
+    assert shared.count("It is true.") == 1
+    assert shared.splitlines()[4:7] == [f"- {path}" for path in paths]
+    with vault.memory() as memory:
+        undone = memory.timeline.undo(paths[1].rsplit("/", 1)[1])
+        assert len(undone.commits) == 1
+        assert "status: active" in (vault.root / paths[1]).read_text()
+        assert all(b"status: approved" in (vault.root / path).read_bytes() for path in (paths[0], paths[2]))
+        assert memory.timeline.undo(undone.commit).commit, "the undo is undone as well"
+        memory.timeline.undo(paths[1])
+    report = tidy(plan)
+    assert (report.done, report.vetoed) == ([], 1)
+    with vault.memory() as memory:
+        memory.timeline.undo(paths[0])
+    assert tidy(plan).vetoed == 2, "each of them is a veto of its own"
+    with vault.memory() as memory:
+        assert_verified(memory)
