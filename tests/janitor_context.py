@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from model_service import Service
 
+from quaid.history.authorship import Authors, Ranking
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.prompts import load_prompt, prompts_folder
 from quaid.model import Use
@@ -63,8 +64,10 @@ def _nothing(schema):
     return schema["enum"][0] if "enum" in schema else usual.get(kind)
 
 
-def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()) -> TaskContext:
-    """A task's view of `memory` as it is on disk now. `use` maps ids to `Use`."""
+def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=(), is_committed=False) -> TaskContext:
+    """A task's view of `memory` as it is on disk now. `use` maps ids to `Use`. Lines are the janitor's or their owner's by
+    the commits if it `is_committed`, else all their owner's.
+    """
     used = use or {}
     usage = SimpleNamespace(strengths=lambda ids: {i: used.get(i, Use()) for i in ids})
     return TaskContext(
@@ -78,6 +81,7 @@ def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()
         models=models,
         vetoes=tuple(vetoes),
         vetoed=frozenset(veto.key for veto in vetoes),
+        ranking=Ranking(memory.git, Authors(""), "HEAD", is_on=False) if is_committed else None,
     )
 
 

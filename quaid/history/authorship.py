@@ -143,10 +143,19 @@ class Ranking:
         self._base = base
         self._is_on = is_on and is_signing()
         self._signed: dict[str, bool] = {}
+        self._foreign: dict[str, frozenset[str]] = {}
 
     def outranks(self, path: str, other: str) -> bool:
         """Return whether the owner has signed all of the note at `path`, and not all of the `other` one."""
         return self._is_on and self._is_signed(path) and not self._is_signed(other)
+
+    def list_foreign(self, path: str) -> frozenset[str]:
+        """Return the lines of the note at `path` that the janitor has not written."""
+        if path not in self._foreign:
+            lines = (self._history.read_at(self._base, path) or b"").decode("utf-8", "replace").split("\n")
+            origins = zip(lines, self._history.blame(path, self._base), strict=False)
+            self._foreign[path] = frozenset(line.strip() for line, by in origins if by.email != JANITOR[1])
+        return self._foreign[path]
 
     def _is_signed(self, path: str) -> bool:
         if path not in self._signed:

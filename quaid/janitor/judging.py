@@ -37,10 +37,10 @@ MAX_LABEL = 200
 class Judgement:
     """A model's judgement of an item. `says` is the verdict in one word; each task uses the fields its prompt asks for.
 
-    `text` is a new wording, `section` a heading of a core note. `keep` is what becomes of two facts: `a`, `b`, `merge`
-    or `both`; `days` (ISO) are when each of them holds: `a_from`, `a_until`, `b_from`, `b_until`. `edges` are read in
-    a fact; `reject_edges` are the numbers, from 1, of edges that were not stated. With `until`, a day (ISO), the item
-    is judged again after it.
+    `text` is a new wording, `section` a heading of a core note, `replaces` are lines of it. `keep` is what becomes of
+    two facts: `a`, `b`, `merge` or `both`; `days` (ISO) are when each of them holds: `a_from`, `a_until`, `b_from`,
+    `b_until`. `edges` are read in a fact; `reject_edges` are the numbers, from 1, of edges that were not stated. With
+    `until`, a day (ISO), the item is judged again after it.
     """
 
     says: str = ""
@@ -51,6 +51,7 @@ class Judgement:
     days: Mapping[str, str] = field(default_factory=dict)
     edges: Sequence[Sequence[str]] = ()
     reject_edges: Sequence[int] = ()
+    replaces: Sequence[str] = ()
     until: str = ""
     model: str | None = None
     prompt: str | None = None

@@ -22,7 +22,7 @@ backslash before the mark, which markdown does not show.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -32,9 +32,7 @@ from quaid.vault import headings, markdown, notes
 LEARNED = "Learned"
 """The section for bullets where no other is named; created when it is needed."""
 MAX_CHARACTERS = 8_000
-MAX_LINES = 200
-MAX_LINES_A_RUN = 8
-"""Lines that a run may add to a core note without asking."""
+"""The limit of a core note where no session shows it."""
 _DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")
 _BULLET = re.compile(r"(?<!\s)\s*[-*+]\s+")
@@ -51,11 +49,6 @@ _PARAGRAPH_MARKS = re.compile(r"(?P<lead>[ \t]*)(?P<slashes>\\*)(?=#{1,6}(?:\s|$
 
 
 # -- core notes ------------------------------------------------------------------------------------------------------
-
-
-def is_long(text: str) -> bool:
-    """Return whether a core note is too long to be read before every conversation."""
-    return len(text) > MAX_CHARACTERS or text.count("\n") > MAX_LINES
 
 
 def section_titles(text: str) -> list[str]:
@@ -83,6 +76,34 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     last_line = text[:place].rstrip("\n").rpartition("\n")[2]
     insert = headings.insert_lines if _ITEM.match(last_line) else headings.insert_block
     return insert(text, place, lines)
+
+
+def list_bullets(text: str) -> list[tuple[int, int, str]]:
+    """Return the list items of one line, outside of comments, each with where its line starts and ends."""
+    hidden = list(markdown.comments(text))
+    return [
+        (start, end, words)
+        for start, end, words in _observations(text, headings.text_start(text), len(text))
+        if "\n" not in text[start:end].strip() and not any(first < start < last for first, last in hidden)
+    ]
+
+
+def change_bullets(text: str, changes: Mapping[str, str]) -> str:
+    """Return `text` with the list items that say what is in `changes` worded as there; without them where that is
+    empty, or where another line says it already.
+    """
+    for start, end, words in reversed(list_bullets(text)):
+        new = changes.get(words)
+        rest = text[:start] + text[end:]
+        if new is not None:
+            is_known = any(headings.text_key(new) == headings.text_key(other) for *_, other in list_bullets(rest))
+            line = text[start:end]
+            text = (
+                rest
+                if is_known or not new
+                else f"{text[:start]}{_render_bullet(new)}{line[len(line.rstrip()) :]}{text[end:]}"
+            )
+    return text
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:

@@ -7,13 +7,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_context import NOW, Known, carry_out, context_of
+from janitor_context import Known, carry_out, context_of
 from matrices import for_each
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
-from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import core_notes as task
+from quaid.recall.visibility import list_cut
 from quaid.vault import core_notes, headings
 from quaid.vault.core_notes import parse_observations, remove_observations
 
@@ -69,7 +69,7 @@ def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
     judged = Known()
     with user.memory() as memory:
         (fold,) = plan(memory, service, judged=judged)
-        assert (fold.kind, fold.subject, fold.always_asks) == ("fold", "add 2 observations to USER.md, drop 2", False)
+        assert (fold.kind, fold.subject, fold.always_asks) == ("fold", "update USER.md: add 2, drop 2", False)
         assert plan(memory, service, judged=judged) == [fold]
         carry_out(memory, [fold])
         assert (user.root / "USER.md").read_text() == USER.replace(
@@ -81,26 +81,8 @@ def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
         assert plan(memory, service) == []
         assert len(service.asked) == 1
     asked = question(service)
-    assert json.dumps(["User", "Work", "Learned"]) in asked
-    assert '{"n": 4, "text": "Likes tea"}' in asked
-
-
-def test_a_night_adds_a_few_lines_and_asks_about_the_rest(user, service, tmp_path):
-    observations = "".join(f"- Likes the {n}th of her books\n" for n in range(20))
-    user.write(FILE, f"## Reset - 2026-02-13 09:00\n\n{observations}")
-    service.answers = {"snippets": answer(*[("fold",)] * 20)}
-    judged = Known()
-    with user.memory() as memory:
-        first, rest = plan(memory, service, judged=judged)
-        assert (first.subject, first.always_asks) == ("add 8 observations to USER.md", False)
-        assert (rest.subject, rest.always_asks) == ("add 12 observations to USER.md", True)
-        carry_out(memory, [first])
-        user.write(question_path(rest.kind, rest.key), render_question(rest, NOW, {}))
-        assert plan(memory, service, judged=judged) == []
-        assert len(service.asked) == 1
-        carry_out(memory, [rest])
-    assert (user.root / "USER.md").read_text().count("of her books") == 20
-    assert not (user.root / FILE).exists()
+    assert json.dumps({"file": "USER.md", "sections": ["User", "Work", "Learned"]}) in asked
+    assert '{"n": 4, "file": "USER.md", "text": "Likes tea"}' in asked
 
 
 def test_a_wording_that_loses_or_adds_something_is_not_used(user, service):
@@ -154,23 +136,20 @@ def test_what_gives_orders_or_hides_something_is_not_even_offered(vault, service
     assert (vault.root / "USER.md").read_text().endswith("## Learned\n\n- Likes a good tea\n")
 
 
-def test_a_note_that_is_too_long_takes_nothing_and_one_that_is_full_takes_what_fits(vault, service):
+def test_a_note_that_its_owner_has_filled_takes_nothing_and_observations_wait(vault, service):
     vault.write(FILE, SNIPPETS)
     vault.write("USER.md", "x" * 8_001)
     service.answers = {"snippets": answer(*[("fold",)] * 4)}
-    judged = Known()
     with vault.memory() as memory:
         assert plan(memory, service) == []
         assert service.asked == []
-        vault.write("USER.md", "x" * 7_900)
+        vault.write("USER.md", "x" * 3_380)
         memory.sync()
-        (fold,) = plan(memory, service, judged=judged)
-        assert len(fold.edits[0].after) <= 8_000
+        (fold,) = plan(memory, service)
         carry_out(memory, [fold])
-        left = [bullet for section in parse_observations((vault.root / FILE).read_text()) for bullet in section.texts]
-        assert left
-        assert plan(memory, service, judged=judged) == []
-        assert len(service.asked) == 1
+    assert not (vault.root / FILE).exists()
+    assert list_cut([("USER.md", (vault.root / "USER.md").read_text())], memory.settings.hooks) == []
+    assert "no room for" in fold.detail
 
 
 def test_a_note_that_is_pinned_in_the_middle_of_a_merge_or_no_text_is_left_alone(user, service):
@@ -186,7 +165,7 @@ def test_what_a_refused_fold_rested_on_is_not_proposed_again_even_in_other_compa
     judged = Known()
     with user.memory() as memory:
         (fold,) = plan(memory, service, judged=judged)
-        veto = Veto("snippets", fold.key, "janitor(snippets): add 2 observations to USER.md")
+        veto = Veto("snippets", fold.key, "janitor(snippets): update USER.md: add 2")
         assert plan(memory, service, judged=judged, vetoes=[veto]) == []
         user.write(FILE, SNIPPETS + "- Sells her bowls in Leeds\n")
         memory.sync()
@@ -194,7 +173,7 @@ def test_what_a_refused_fold_rested_on_is_not_proposed_again_even_in_other_compa
         (new,) = plan(memory, service, judged=judged, vetoes=[veto])
     assert new.edits[0].after.decode() == USER + "- Sells her bowls in Leeds\n"
     assert new.edits[1].after.decode() == SNIPPETS
-    assert "add 2 observations" in question(service)
+    assert "update USER.md: add 2" in question(service)
 
 
 def test_no_file_and_no_model_is_nothing_to_do(vault, service):

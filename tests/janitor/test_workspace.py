@@ -16,7 +16,6 @@ LINES = [f"- Project {n} ended in {2000 + n % 20}, and all of its papers are in 
 LONG = f"{HEAD}# Memory\n\nMaya is allergic to nuts.\n\n## Projects\n\n" + "\n".join(LINES) + "\n"
 FIRST = 7
 """The number of the first line of LINES in the note."""
-SHORT = "".join(f"- line {n}\n" for n in range(220))
 WINDOWS = LONG.replace("\n", "\r\n")
 CODE = LONG.replace(LINES[50], f"```\n{LINES[50]}\n```")
 
@@ -64,7 +63,6 @@ def test_the_model_reads_the_numbers_of_the_lines_it_cuts(vault, service):
 
 
 @pytest.mark.parametrize(("text", "changes", "after"), [
-    (SHORT, [(8, 8, "")], SHORT.replace("- line 7\n", "")),  # many short lines are too long too
     (LONG, [(FIRST + 3, FIRST + 4, LINES[3]), (FIRST + 4, FIRST + 5, "")], LONG.replace(f"\n{LINES[4]}", "")),  # overlap
     (WINDOWS, [(FIRST + 3, FIRST + 4, f"{LINES[4]}\n")], WINDOWS.replace(f"{LINES[3]}\r\n", "")),
     (CODE, [(FIRST + 50, FIRST + 52, "")], LONG.replace(f"{LINES[50]}\n", "")),
@@ -106,7 +104,7 @@ def test_short_pinned_and_broken_notes_are_left_alone(vault, service):
 
 def test_a_note_that_a_session_has_no_room_for_is_too_long(vault, service):
     body = "# Memory\n\n" + "\n".join(LINES[:45]) + "\n"
-    assert not core_notes.is_long(body)
+    assert len(body) < core_notes.MAX_CHARACTERS
     vault.write("MEMORY.md", body)
     vault.write("USER.md", "# User\n\nMaya is a potter.\n")
     service.answers = {"workspace": answer((3, 22, ""))}

@@ -9,13 +9,15 @@ does so in the same commit, so that undoing it brings everything back.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.claims import problem_of
-from quaid.index.documents import Document
+from quaid.claims import find_lost_words, is_same_claim, problem_of
+from quaid.index import documents
+from quaid.index.documents import Document, list_living
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import (
     clean_reason,
@@ -34,9 +36,21 @@ from quaid.recall import scoring
 from quaid.recall.visibility import list_cut
 from quaid.text import endings
 from quaid.text.quoting import neutralise
+from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import find_words
 from quaid.vault import core_notes, headings, layout, markdown, notes, replacements
-from quaid.vault.core_notes import DatedSection, archive_path, insert_entry, parse_entries, remove_entries
+from quaid.vault.core_notes import (
+    DatedSection,
+    archive_path,
+    insert_entry,
+    list_bullets,
+    parse_entries,
+    remove_entries,
+)
 from quaid.vault.replacements import ChangeProblem, Replacement
+
+if TYPE_CHECKING:
+    from quaid.index.port import IndexConnection
 
 T = TypeVar("T")
 SNIPPETS, JOURNAL, PROMOTION, WORKSPACE = "snippets", "journal", "promotion", "workspace"
@@ -56,6 +70,10 @@ BONUS_PER_ACCESS, MAX_ACCESS_BONUS = 0.05, 0.5
 BONUS_PER_CONFIRMATION, MAX_CONFIRMATION_BONUS = 0.1, 0.3
 MAX_STRENGTH_BONUS = 0.2
 MARKED_BONUS = 0.5
+UNKNOWN_IMPORTANCE = 0.5
+"""That of a line that rests on no fact."""
+SAME_WORDS = 0.5
+"""A line with more than this share of its words in a fact is about the same."""
 MAX_LINE_CHARACTERS = 240
 MAX_SECTION_CHARACTERS = 60
 MIN_LEFT = core_notes.MAX_CHARACTERS // 2
@@ -138,18 +156,47 @@ def _read_refused_evidence(context: TaskContext) -> set[str]:
 # -- snippets --------------------------------------------------------------------------------------------------------
 
 
-class _Snippets(_CoreQuestion[str]):
-    """Asks what becomes of observations, one line each."""
+Item = tuple[str, str, str, str]
+"""A core note, a text, what became of the fact that it rests on, and the note of that fact's successor. With the third
+the text is a line of the core note, without it an observation about it.
+"""
+
+
+class _Snippets(ModelQuestion[Item]):
+    """Asks what becomes of observations, and of lines whose facts were replaced: one question for all core notes."""
 
     prompt = SNIPPETS
     items = "observations"
-    slot = "observations"
-    output_tokens = 150
+    output_tokens = 60
 
-    def show(self, item: str) -> dict[str, str]:
-        return {"text": item}
+    def __init__(self, context: TaskContext, core: Sequence[_CoreNote]) -> None:
+        super().__init__(context)
+        self._core = core
+        self._bullets = [
+            (note.path, words)
+            for note in core
+            for bullets in [{note.text[start:end].strip(): words for start, end, words in list_bullets(note.text)}]
+            for words in [bullets.get(line.strip(), "") for line in note.text.split("\n")]
+        ]
+        """The list item in each line of the notes; empty for a line that has none."""
 
-    def find_problems(self, item: str, given: Mapping[str, Any]) -> Iterator[str]:
+    def show(self, item: Item) -> dict[str, str]:
+        return without_empty({"file": item[0], "text": plain_line(item[1]) if item[2] else item[1], "now": item[2]})
+
+    def inputs(self, batch: Sequence[Item]) -> dict[str, str]:
+        shown: list[str] = []
+        count = 0
+        for note in self._core:
+            head = {"file": note.path, "sections": core_notes.section_titles(note.text)}
+            lines = note.text.split("\n")
+            shown.append(json.dumps(head, ensure_ascii=False))
+            shown += [f"{n}\t{line.rstrip()}" for n, line in enumerate(lines, count + 1)]
+            count += len(lines)
+        return {"note": "\n".join(shown), "observations": numbered_lines(map(self.show, batch))}
+
+    def find_problems(self, item: Item, given: Mapping[str, Any]) -> Iterator[str]:
+        if len(self._find_replaced(item, given)) < len(given.get("replaces") or ()):
+            yield f"`replaces` has a number that is no list item of {item[0]}"
         if given["verdict"] != "rewrite":
             return
         text = given.get("text")
@@ -157,105 +204,243 @@ class _Snippets(_CoreQuestion[str]):
             yield "it has no text"
             return
         unsafe = "" if is_safe_line(text) else "it hides or orders something"
-        # It may name the owner, whom an observation is about without naming them.
-        found = (statement_problem(text), problem_of(text, [item], self.context.settings.owner_name), unsafe)
-        yield from filter(None, found)
+        if item[2]:
+            added = find_unsupported(text, item)
+            problem = f"it says {', '.join(added)}, which neither the line nor `now` does" if added else ""
+        else:  # it may name the owner, whom an observation is about without naming them
+            problem = problem_of(text, [item[1]], self.context.settings.owner_name) or ""
+        yield from filter(None, (statement_problem(text), problem, unsafe))
 
-    def find_carelessness(self, batch: Sequence[str], given: Sequence[Mapping[str, Any]]) -> str:
+    def find_carelessness(self, batch: Sequence[Item], given: Sequence[Mapping[str, Any]]) -> str:
         drops_all = sum(item["verdict"] == "discard" for item in given) >= len(batch) >= SUSPICIOUS
         return f"it lets go of all {len(batch)} observations" if drops_all else ""
 
-    def read(self, item: str, given: Mapping[str, Any], answer: Answer) -> Judgement:
-        # Without a usable rewording, the observation is added as it is.
+    def read(self, item: Item, given: Mapping[str, Any], answer: Answer) -> Judgement:
+        # Without a usable rewording, a text stays as it is.
         is_reworded = given["verdict"] == "rewrite" and not list(self.find_problems(item, given))
         return Judgement(
-            given["verdict"],
-            clean_reason(given["reason"]),
+            "fold" if given["verdict"] == "rewrite" and not is_reworded else given["verdict"],
+            clean_reason(given.get("reason") or "", ""),
             str(given["text"]) if is_reworded else "",
             given.get("section") or core_notes.LEARNED,
+            replaces=self._find_replaced(item, given),
             model=answer.model,
             prompt=answer.prompt,
         )
 
+    def _find_replaced(self, item: Item, given: Mapping[str, Any]) -> list[str]:
+        """Return the list items of the same core note that `given` says an observation replaces."""
+        numbers = [n for n in given.get("replaces") or () if n <= len(self._bullets) and not item[2]]
+        return [words for path, words in (self._bullets[n - 1] for n in numbers) if words and path == item[0]]
+
 
 def plan_snippets(context: TaskContext) -> Iterator[Decision]:
-    """Yield one decision for each core note that has observations; a second one, which asks, for more lines than a run
-    may add.
+    """Yield a decision for each core note that has observations, lines whose facts were replaced, or more lines of the
+    janitor's than a session shows; and one more where lines of the owner's would change, which asks.
     """
     refused = _read_refused_evidence(context)
+    replaced = list_replaced(context.index, context.day)
+    found: dict[str, Item] = {}
+    judged: dict[Item, Judgement] = {}
     for note in _list_notes(context):
-        path = context.layout.place(layout.snippets_path(note.path))
-        snippets, text = _read_text(context, path)
-        texts = {
-            headings.text_key(line): line for section in core_notes.parse_observations(text) for line in section.texts
-        }
-        asked_keys = {evidence_key("asked about", note.path, observation): observation for observation in texts}
-        asked = context.judgements.known(list(asked_keys))
-        settled = refused | {asked_keys[key] for key, about in asked.items() if context.is_asked(about, ("fold",))}
-        texts = {key: line for key, line in texts.items() if key not in settled and is_safe_line(line)}
-        if not texts or core_notes.is_long(note.text):
-            continue
-        question = _Snippets(context, note)
-        keys = {question.key(SNIPPETS, observation): observation for observation in texts}
-        judged = question.judge({key: texts[observation] for key, observation in keys.items()})
-        judgements = {keys[key]: judgement for key, judgement in judged}
-        adding = [key for key in texts if key in judgements and judgements[key].says != "discard"]
-        is_carried_out = context.settings.janitor.policies.fold == "auto"
-        more = {key: texts.pop(key) for key in adding[core_notes.MAX_LINES_A_RUN :] if is_carried_out}
-        first = _fold(question, Edit(path, snippets, None), texts, judgements)
-        if first is None:
-            continue
-        yield first
-        after = {edit.rel_path: edit.after for edit in first.edits}
-        core, rest = after.get(note.path, note.before), after[path]
-        if not more or core is None or rest is None:
-            continue
-        left = _Snippets(context, _CoreNote(note.path, core, core.decode("utf-8")))
-        second = _fold(left, Edit(path, rest, None), more, judgements)
-        if second is not None:
-            about = {evidence_key("asked about", note.path, key): second.key for key in more}
-            context.judgements.add(SNIPPETS, about)
-            yield replace(second, always_asks=True)
+        snippets = _read_text(context, context.layout.place(layout.snippets_path(note.path)))[1]
+        lines = [line for section in core_notes.parse_observations(snippets) for line in section.texts]
+        outdated = _find_outdated(note, replaced)
+        observed = {headings.text_key(line): (note.path, line, "", "") for line in lines}.values()
+        items = [*outdated, *observed]
+        asked = {evidence_key("asked about", _evidence(item)): item for item in items}
+        known = context.judgements.known(list(asked))
+        settled = {item for key, item in asked.items() if key in known and context.is_asked(known[key], ("fold",))}
+        has_room = not _find_excess(context, note.path, _without_own(context, note))
+        for item in items:
+            judgement = outdated.get(item)
+            if item in settled or _evidence(item) in refused or not is_safe_line(item[1]):
+                continue
+            if judgement is not None:
+                judged[item] = judgement
+            elif item[2] or has_room:
+                found[evidence_key(SNIPPETS, *item, "" if item[2] else notes.content_hash(note.before or b""))] = item
+    files = {item[0] for item in found.values()}
+    question = _Snippets(context, [note for note in _list_notes(context) if note.path in files])
+    judged |= {found[key]: judgement for key, judgement in question.judge(found)}
+    for note in list(_list_notes(context)):
+        mine = {item: judgement for item, judgement in judged.items() if item[0] == note.path}
+        own = _list_own(context, note)
+        owners = {item for item, judgement in mine.items() if not own.issuperset(_list_changed(item, judgement))}
+        yield from _fold(context, note.path, {item: mine[item] for item in mine if item not in owners})
+        if owners:
+            yield from _fold(context, note.path, {item: mine[item] for item in owners})
 
 
-def _fold(
-    question: _Snippets, snippets: Edit, texts: Mapping[str, str], judgements: Mapping[str, Judgement]
-) -> Decision | None:
-    """Return the decision on observations, by key; None where nothing is added or dropped."""
-    context, note, after = question.context, question.note, question.note.text
-    judged = {key: judgements[key] for key in texts if key in judgements}
-    dropped = [key for key, judgement in judged.items() if judgement.says == "discard"]
-    added: list[str] = []
-    too_long: list[str] = []
-    for key in (key for key in judged if key not in dropped):
-        longer = core_notes.add_bullets(after, judged[key].section, [judged[key].text or texts[key]])
-        if core_notes.is_long(longer):
-            too_long.append(key)
-        else:
-            after = longer
-            added.append(key)
-    gone = [*added, *dropped]
-    if not gone:
-        return None
-    # Observations that do not fit are judged next to the note as it is going to be: they are not asked about again.
-    changed = _Snippets(context, _CoreNote(note.path, after.encode(), after))
-    context.judgements.add(SNIPPETS, {changed.key(SNIPPETS, key): judged[key].render() for key in too_long})
-    key = evidence_key(SNIPPETS, note.path, *gone)
-    _store_evidence(context, SNIPPETS, key, gone)
-    lines = []
-    for one in gone:
-        reworded = f" as {quote(judged[one].text, 200)}" if judged[one].text and one in added else ""
-        verb = "folded" if one in added else "let go"
-        lines.append(f"- {verb}: {quote(texts[one], 200)}{reworded}. {judged[one].reason}")
-    before = snippets.before or b""
-    rest = core_notes.remove_observations(before.decode("utf-8"), [texts[one] for one in gone])
-    edits = (*note.edit(after), _remove_file_if_empty(snippets.rel_path, before, rest))
-    count = f"{len(added or dropped):,} observation{'s' * (len(added or dropped) != 1)}"
-    also = f", drop {len(dropped):,}" if dropped else ""
-    subject = f"add {count} to {note.path}{also}" if added else f"drop {count} about {note.path}"
-    why = f"Observations were held against {note.path}: what is new and lasting goes into it, the rest is let go."
-    by = judged[gone[0]].model, judged[gone[0]].prompt
-    return Decision(SNIPPETS, "fold", key, edits, subject, why, (), *by, detail="\n".join(lines))
+def _evidence(item: Item) -> str:
+    return evidence_key("line", item[0], item[1], item[2]) if item[2] else headings.text_key(item[1])
+
+
+def _list_changed(item: Item, judgement: Judgement) -> Sequence[str]:
+    """Return the lines of its core note that a judgement of `item` changes."""
+    return judgement.replaces if not item[2] else [item[1]] if judgement.says != "fold" else []
+
+
+def _list_own(context: TaskContext, note: _CoreNote) -> set[str]:
+    """Return the list items of a core note that the janitor wrote, and that nobody has changed or accepted since."""
+    if context.ranking is None:
+        return set()
+    foreign = context.ranking.list_foreign(note.path)
+    return {words for start, end, words in list_bullets(note.text) if note.text[start:end].strip() not in foreign}
+
+
+def _without_own(context: TaskContext, note: _CoreNote) -> str:
+    return core_notes.change_bullets(note.text, dict.fromkeys(_list_own(context, note), ""))
+
+
+def _find_excess(context: TaskContext, path: str, text: str) -> int:
+    """Return how many characters too long the core note at `path` would be with `text`: for a session, which shows as
+    much of it as the others leave.
+    """
+    texts = {core: text if core == path else _read_text(context, core)[1] for core in CORE_FILES}
+    shown = {core: markdown.text_of_note(each) for core, each in texts.items()}
+    cut = dict(list_cut([(core, each) for core, each in shown.items() if each], context.settings.hooks))
+    return max(0, cut.get(path, 0), len(text) - core_notes.MAX_CHARACTERS)
+
+
+def _make_room(context: TaskContext, path: str, text: str, own: Collection[str]) -> tuple[str, list[str]]:
+    """Return `text` without as many of the janitor's `own` lines as a session has no room for, and these lines: those
+    first whose facts matter least by use, confirmations and confidence. How new a line is does not count.
+    """
+    gone: list[str] = []
+    if _find_excess(context, path, text):
+        lines = [words for *_, words in reversed(list_bullets(text)) if words in own]
+        weights = _weigh(context, lines)
+        for line in sorted(lines, key=weights.__getitem__):
+            if not _find_excess(context, path, text):
+                break
+            text = core_notes.change_bullets(text, {line: ""})
+            gone.append(line)
+    return text, gone
+
+
+def _weigh(context: TaskContext, lines: Collection[str]) -> dict[str, float]:
+    """Return how important each line of a core note is: as the most important fact that it links to or has the words
+    of; half as much where that happened once.
+    """
+    words = {line: set(find_words(plain_line(line))) - STOP_WORDS for line in lines}
+    linked = {line: {name_key(note_name(target)) for target in markdown.links(line)} for line in lines}
+    weights = dict.fromkeys(lines, UNKNOWN_IMPORTANCE)
+    facts = context.find_facts("status = 'active' AND owner = ?", context.settings.owner)
+    uses = context.records.strengths([fact.id for fact in facts])
+    for fact in facts:
+        use, of_fact = uses.get(fact.id, scoring.NEVER_USED), set(find_words(fact.text))
+        weight = importance(fact, use, scoring.confidence(fact, use, context.now))
+        weight *= 0.5 if fact.type in endings.HAPPENED else 1.0
+        for line, of_line in words.items():
+            if len(of_line & of_fact) > SAME_WORDS * len(of_line) or name_key(note_name(fact.path)) in linked[line]:
+                weights[line] = max(weights[line], weight)
+    return weights
+
+
+def list_replaced(index: IndexConnection, day: str) -> list[tuple[Document, Document | None]]:
+    """Return the facts that are not true any more on `day`, each with the fact that replaced it; None if it ended."""
+    living = {name_key(note_name(fact.path)): fact for fact in list_living(index)}
+    ended = [(fact, None) for fact in living.values() if (endings.find_last_day(fact) or day) < day]
+    old = documents.find_documents(index, "kind = 'fact' AND superseded_by IS NOT NULL")
+    after = {name_key(note_name(fact.path)): name_key(note_name(fact.superseded_by or "")) for fact in old}
+    chunks = documents.first_chunks(index, [fact.doc_id for fact in old])
+    found: list[tuple[Document, Document | None]] = []
+    for fact in documents.fetch_candidates(index, chunks).values():
+        name, seen = name_key(note_name(fact.path)), set[str]()
+        while name in after and name not in seen:
+            seen.add(name)
+            name = after[name]
+        found += [(fact, living[name])] if name in living else []
+    return [*ended, *found]
+
+
+def _find_outdated(
+    note: _CoreNote, replaced: Sequence[tuple[Document, Document | None]]
+) -> dict[Item, Judgement | None]:
+    """Return the lines of a core note that rest on a fact which is not true any more: that link to it, or say what it
+    says and its successor does not. A line that says the same as the fact needs no model: it comes with its judgement.
+    """
+    found: dict[Item, Judgement | None] = {}
+    lines = {words: set(find_words(plain_line(words))) for *_, words in list_bullets(note.text)}
+    for old, new in replaced if lines else ():
+        name, of_fact = name_key(note_name(old.path)), set(find_words(old.text)) - STOP_WORDS
+        for line, words in lines.items():
+            is_linked = name in {name_key(note_name(target)) for target in markdown.links(line)}
+            is_same = is_same_claim(plain_line(line).removesuffix(" (fact)"), old.text)
+            is_about = len(words & of_fact) >= SAME_WORDS * min(len(words - STOP_WORDS), len(of_fact))
+            if new is not None and is_about and not (is_linked or is_same):
+                lost, gained = find_lost_words(new.text, old.text), find_lost_words(old.text, new.text)
+                is_about = not words.isdisjoint(lost) and not (gained and words.issuperset(gained))
+            if not (is_linked or is_same or (new is not None and is_about)):
+                continue
+            now = new.text if new is not None else f"It was true until {notes.format_day(old.valid_until or '')}."
+            item = (note.path, line, now, note_name(new.path) if new is not None and is_linked else "")
+            why = "Its fact was replaced." if new is not None else "Its fact has ended."
+            verdict = Judgement("rewrite" if new is not None else "discard", why, now.rstrip("."))
+            found[item] = verdict if is_same and (new is None or is_safe_line(now)) else None
+    return found
+
+
+def _fold(context: TaskContext, path: str, judged: Mapping[Item, Judgement]) -> Iterator[Decision]:
+    """Yield the decision about the core note at `path`, if it changes or an observation is let go."""
+    # Notes are read again for each decision: the one before may have changed them.
+    note = next((note for note in _list_notes(context) if note.path == path), None)
+    if note is None:
+        return
+    changes: dict[str, str] = {}
+    added: dict[str, str] = {}
+    lines: list[str] = []
+    acts: Counter[str] = Counter()
+    present = {words for *_, words in list_bullets(note.text)}
+    for item, judgement in judged.items():
+        new, changed = judgement.text or item[1], [line for line in _list_changed(item, judgement) if line in present]
+        if judgement.says == "discard":
+            new = ""
+        elif item[3]:
+            new = f"{new} ([[{item[3]}|fact]])"
+        changes |= {line: new if line == changed[0] else "" for line in changed}
+        lines += [f"- before: {quote(line, 200)}" for line in changed]
+        if changed:
+            lines.append(f"- after: {quote(new, 200) if new else 'nothing'}. {judgement.reason}".rstrip())
+            acts["change" if new else "remove"] += 1
+        elif not item[2]:
+            reworded = f" as {quote(new, 200)}" if judgement.text else ""
+            lines.append(
+                f"- {'added' if new else 'let go'}: {quote(item[1], 200)}{reworded}. {judgement.reason}".rstrip()
+            )
+            acts["add" if new else "drop"] += 1
+            added |= {new: judgement.section} if new else {}
+    text, own = core_notes.change_bullets(note.text, changes), _list_own(context, note)
+    for new, section in added.items():
+        text = core_notes.add_bullets(text, section, [new])
+    own = (own - changes.keys()) | {changes[line] for line in own & changes.keys()} | added.keys()
+    text, cut = _make_room(context, path, text, own)
+    lines += [f"- no room for: {quote(line, 200)}" for line in cut]
+    acts += Counter({"shorten by": len(cut)})
+    if not lines:
+        return
+    done = [item for item, judgement in judged.items() if not item[2] or judgement.says != "fold"]
+    evidence = [_evidence(item) for item in done]
+    key = evidence_key(SNIPPETS, path, *evidence, *cut)
+    _store_evidence(context, SNIPPETS, key, evidence)
+    context.judgements.add(SNIPPETS, {evidence_key("asked about", each): key for each in evidence})
+    snippets = context.layout.place(layout.snippets_path(path))
+    before, observed = _read_text(context, snippets)
+    rest = core_notes.remove_observations(observed, [item[1] for item in done if not item[2]])
+    edits = [*note.edit(text), *([_remove_file_if_empty(snippets, before, rest)] if rest != observed else [])]
+    done_in_words = ", ".join(f"{verb} {number}" for verb, number in acts.items())
+    why = f"{path} is read before every conversation: it has what is true, lasting and used, in the room that there is."
+    model, prompt = next(((each.model, each.prompt) for each in judged.values() if each.model), (None, None))
+    subject, detail = f"update {path}: {done_in_words}", "\n".join(lines)
+    yield Decision(SNIPPETS, "fold", key, tuple(edits), subject, why, (), model, prompt, detail=detail)
+
+
+def adds_outdated(edit: Edit, replaced: Sequence[tuple[Document, Document | None]]) -> bool:
+    """Return whether an edit adds a line to a core note that rests on one of the facts which were `replaced`."""
+    before, after = ((data or b"").decode("utf-8", "replace").splitlines() for data in (edit.before, edit.after))
+    new = "\n".join(f"- {line.lstrip('-*+ ')}" for line in after if line not in before)
+    return edit.rel_path in CORE_FILES and bool(_find_outdated(_CoreNote(edit.rel_path, None, new), replaced))
 
 
 # -- journal ---------------------------------------------------------------------------------------------------------
@@ -321,7 +506,7 @@ def plan_journal(context: TaskContext) -> Iterator[Decision]:
         known = context.judgements.known(list(read.values()))
         new = [entry.day for key, entry in entries.items() if read[key] not in known]
         is_due = len(new) >= MIN_ENTRIES and min(new) <= today - timedelta(days=MIN_JOURNAL_DAYS)
-        if is_due and not core_notes.is_long(note.text):
+        if is_due and not _find_excess(context, note.path, _without_own(context, note)):
             yield from _distil(question, path, data, entries)
 
 
@@ -341,7 +526,8 @@ def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, Da
     after = note.text
     for theme in judgement["themes"]:
         after = core_notes.add_bullets(after, theme["section"], [theme["text"]])
-    if core_notes.is_long(after) or not judgement["is_usable"]:
+    after, _ = _make_room(context, note.path, after, {*_list_own(context, note), *themes})
+    if _find_excess(context, note.path, after) or not judgement["is_usable"]:
         return
     used = {key for theme in judgement["themes"] for key in theme["entries"]}
     used |= set() if themes else entries.keys() - {*judgement.get("unread", ())}
@@ -483,8 +669,11 @@ def plan_promotion(context: TaskContext) -> Iterator[Decision]:
     """Yield at most five proposals, each a line in a core note with a link to its fact."""
     if context.settings.janitor.policies.promote == "off" or context.models is None:
         return
-    editable = (note for note in _list_notes(context) if note.before is not None and not core_notes.is_long(note.text))
-    core = {note.path: note for note in editable}
+    core = {
+        note.path: note
+        for note in _list_notes(context)
+        if note.before is not None and not _find_excess(context, note.path, _without_own(context, note))
+    }
     offered = _list_offered(context, core.values()) if core else {}
     question = _Promotion(context, core)
     promoted: set[str] = set()
@@ -563,7 +752,9 @@ def _promote(
     body = notes.split_body(after)[1]
     visible = "\n".join(part.text for part in markdown.sections(body))
     is_visible = f"{line} (fact)" in visible and note_name(fact.path) in markdown.links(body)
-    if core_notes.is_long(after) or not is_visible:
+    # The next run makes room for the line, if that is possible.
+    without_own = core_notes.change_bullets(after, dict.fromkeys(_list_own(context, note), ""))
+    if _find_excess(context, note.path, without_own) or not is_visible:
         return None
     why = clean_reason(wanted["reason"], "The agent should always know it.")
     subject, edits = f"add {quote(fact.text, 28)} to {note.path}", tuple(note.edit(after))
@@ -624,23 +815,18 @@ class _Trim(_CoreQuestion[str]):
 
 
 def plan_workspace(context: TaskContext) -> Iterator[Decision]:
-    """Yield a question for each core note that is too long to be read before every conversation, or that a session can
-    show only in part.
-    """
-    texts = {core: markdown.text_of_note((context.read(core) or b"").decode("utf-8", "replace")) for core in CORE_FILES}
-    shown = tuple((core, text) for core, text in texts.items() if text)
-    budgets = {core: len(texts[core]) - over for core, over in list_cut(shown, context.settings.hooks)}
+    """Yield a question for each core note in which the owner's own text is longer than what a session shows of it."""
     for note in _list_notes(context):
-        if not note.before or not (note.path in budgets or core_notes.is_long(note.text)):
+        # The janitor's lines need no question: `snippets` makes room among them.
+        owners = _without_own(context, note)
+        excess = _find_excess(context, note.path, owners)
+        if not note.before or not excess:
             continue
-        size = f"{len(note.text):,} characters in {note.text.count(chr(10)) + 1:,} lines"
-        budget = budgets.get(note.path, core_notes.MAX_CHARACTERS)
-        if budget < core_notes.MAX_CHARACTERS:
-            size = f"{size}; sessions have room for {budget:,} characters of it"
-        else:
-            size = f"{size}; {core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum"
-        question = _Trim(context, note, size)
-        key = evidence_key(WORKSPACE, notes.content_hash(note.before))
+        size = f"{len(owners):,} characters in {owners.count(chr(10)) + 1:,} lines"
+        room = max(0, len(markdown.text_of_note(owners)) - excess)
+        size = f"{size}; sessions have room for {room:,} characters of it"
+        question = _Trim(context, _CoreNote(note.path, note.before, owners), size)
+        key = evidence_key(WORKSPACE, note.path, notes.content_hash(owners.encode()))
         stored = context.judgements.known([key]).get(key)
         if stored is None:
             for _, answer in question.ask_all({key: note.path}):
@@ -653,9 +839,13 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
         trims, _ = question.fit(judgement["changes"])
         if not trims or question.find_result_problem(trims):
             continue
-        after = question.head + replacements.apply(question.body, trims)
-        subject = f"shorten {note.path} from {len(note.text):,} to {len(after):,} characters"
-        why = f"{note.path} is read before every conversation and has grown to {question.length}."
+        shorter = question.head + replacements.apply(question.body, trims)
+        after, own = shorter, _list_own(context, note)
+        for section in headings.top_sections(note.text):
+            bullets = [words for *_, words in list_bullets(note.text[section.start : section.end]) if words in own]
+            after = core_notes.add_bullets(after, section.title, bullets)
+        subject = f"shorten {note.path} from {len(owners):,} to {len(shorter):,} characters"
+        why = f"{note.path} is read before every conversation, and what you wrote there has {question.length}."
         detail = "\n".join(replacements.describe(question.body, trim) for trim in trims)
         edits, by = tuple(note.edit(after)), (judgement["model"], judgement["prompt"])
         yield Decision(WORKSPACE, "trim", key, edits, subject, why, (), *by, always_asks=True, detail=detail)
