@@ -85,6 +85,7 @@ def night(vault: Vault, service: Scripted, monkeypatch, **options):
     settings = {"provider": "anthropic", "url": service.url, "deep": "wise", "fast": "quick"}
     for name, value in settings.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name.upper()}", value)
+    monkeypatch.setattr("quaid.janitor.asking.MAX_A_WEEK", 20)  # a page with many questions
     with vault.memory() as memory:
         return memory.janitor.run(RunOptions(**options))
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from quaid.local.runs import Decision, Judgements
     from quaid.settings import Settings
 
-MAX_QUESTIONS = 20
-"""More questions at a time are not answered."""
 _OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
 """Kinds of decisions about a fact that would undo what a person changed in it."""
 _REPLACED = b"superseded_by:"
@@ -101,8 +99,6 @@ class Policy:
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif not disputed.isdisjoint(map(note_name, decision.paths)):
             report.held_back.append((decision, "you have said that it is wrong"))
-        elif question and len(report.asked) >= MAX_QUESTIONS:
-            report.held_back.append((decision, "there are enough questions for one night"))
         elif question:
             report.asked.append(replace(decision, detail=f"{decision.detail}\n\n{question}".strip()))
         elif (cost := 0 if decision.is_minor else len(set(decision.paths))) > self._budget:

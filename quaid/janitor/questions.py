@@ -116,10 +116,14 @@ def find_replaced(decision: Decision) -> tuple[list[str], str | None]:
 
 
 def render_question(
-    decision: Decision, now: datetime, contents: Mapping[str, bytes | None], place: Layout = DEFAULT
+    decision: Decision,
+    now: datetime,
+    contents: Mapping[str, bytes | None],
+    place: Layout = DEFAULT,
+    evidence: Sequence[str] = (),
 ) -> bytes:
     """Return the note that asks whether `decision` may be carried out. It is private if a note that it quotes is
-    private; `contents` are those of the quoted notes, by path.
+    private; `contents` are those of the quoted notes, by path. `evidence` are the facts that it rests on.
     """
     paths = list_quoted(decision)
     present = {path: data for path in paths if is_note_path(path) and (data := contents.get(path))}
@@ -139,6 +143,7 @@ def render_question(
             "about": list(dict.fromkeys(about))[:20] or None,
             "replaces": replaced or None,
             "with": successor,
+            "evidence": list(evidence) or None,
         }
     )
     shown = "\n\n".join(part for part in (f"# {decision.subject}", decision.why, decision.detail) if part)

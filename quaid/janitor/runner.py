@@ -7,9 +7,9 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
@@ -17,24 +17,24 @@ from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.vault_history import last_written
 from quaid.index import documents
 from quaid.index.documents import list_living
-from quaid.janitor import cleanup, commits, guards, questions
+from quaid.janitor import asking, cleanup, commits, guards, questions
 from quaid.janitor.commits import RunCommit, trailers_of
-from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE, RunReport
-from quaid.janitor.disputes import decide_answered, find_disputed
+from quaid.janitor.decision import CONFLICT, CORRECT, RunReport, fact_evidence
+from quaid.janitor.disputes import decide_answered
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
-from quaid.janitor.tasks import TASKS, Task
-from quaid.janitor.tasks.compare import find_asked_pair, find_pair_keys
+from quaid.janitor.tasks import TASKS, Task, core_notes
+from quaid.janitor.tasks.compare import find_pair_keys
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.local.runs import Decision, Decisions, Judgements
-from quaid.model import Edit, Message
+from quaid.model import Edit, Kind, Message
 from quaid.place import LOCAL_FILE, VERSION
 from quaid.recall.accounts import SourceHistory
 from quaid.recall.records import RecallRecords
 from quaid.text.zones import localise
-from quaid.vault import transaction
+from quaid.vault import notes, transaction
 
 if TYPE_CHECKING:
     from quaid.janitor.project_docs import ProjectDocs
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
 _RETIRING = frozenset({"merge", "supersede", CORRECT, CONFLICT})  # after these a fact is not what was asked about
-_FINDERS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
-"""The kinds of questions that close when a fact changes -> what finds the facts as they were asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -197,45 +195,69 @@ class _Run:
         policy, worktree = self._policy, self._worktree
         found = questions.list_questions(worktree.root, self._vault.layout)
         policy.questions |= {question.key: question for question in found}
-        facts = list_living(worktree.index())
+        policy.vetoes += [Veto(*refused, asking.UNANSWERED) for refused in self._waiting.list_refused()]
+        facts, day = list_living(worktree.index()), self._now.date().isoformat()
+        uses = self._records.strengths([fact.id for fact in facts]) if policy.questions else {}
+        replaced = core_notes.list_replaced(worktree.index(), day) if policy.questions else []
         for question in list(policy.questions.values()):
             is_vetoed = policy.is_vetoed(question.key)
-            find = _FINDERS.get(question.kind)
-            if find is not None and not is_vetoed and find(facts, question) is None:
-                self._close_question(question, "no longer asked: a fact has changed")
-            elif question.answer in (*_CHOSEN, "yes") and is_vetoed:
+            decision = self._waiting.get(question.key) or decide_answered(facts, question, worktree.root)
+            fitted = [self._refit(edit) for edit in decision.edits] if decision is not None else []
+            edits = tuple(edit for edit in fitted if edit is not None)
+            is_changed = (
+                len(edits) < len(fitted)
+                or asking.has_changed(question, facts, uses, day)
+                or any(core_notes.adds_outdated(edit, replaced) for edit in edits)
+            )
+            answer = question.answer or asking.choose_default(question, self._now)
+            if is_vetoed and answer in (*_CHOSEN, "yes"):
                 self._close_question(question, "was undone")
-            elif question.answer in _CHOSEN:
+            elif is_changed and not is_vetoed:
+                self._close_question(question, "no longer asked: what it is about has changed")
+            elif answer in (*_CHOSEN, "yes"):
                 policy.consents.add(question.key)
-            elif question.answer == "yes":
-                policy.consents.add(question.key)
-                decision = self._waiting.get(question.key) or decide_answered(facts, question, worktree.root)
-                fitted = [self._refit(edit) for edit in decision.edits] if decision is not None else [None]
-                edits = tuple(edit for edit in fitted if edit is not None)
-                if decision is not None and len(edits) == len(fitted):
+                if answer == "yes" and decision is not None:
                     self._carry_out(replace(decision, edits=edits, is_minor=False))
-                    self._report.answered.append(f"yes: {question.title}")
-            elif question.answer is not None:
-                # A no, or that both are true, is committed: later runs read it as a veto.
-                waiting = self._waiting.get(question.key)
-                reason, subject = "The owner has said no.", f"not to {question.title}"
-                if question.answer == "both":
-                    reason, subject = "The owner has said that both are true.", f"both are true, to {question.title}"
-                body = "\n\n".join(filter(None, [reason, waiting.detail if waiting else ""]))
-                keys = [question.key, *find_pair_keys(facts, question)]  # a no is about the pair, an undo is not
-                self._remove_question(question, subject, body, *((VETO, f"{question.task} {key}") for key in keys))
-                policy.vetoes += (Veto(question.task, key, question.title, body) for key in keys)
-                self._report.answered.append(f"{question.answer}: {question.title}")
+                    self._report_answer(answer, question)
+            elif answer is not None:
+                self._refuse(question, answer, decision, find_pair_keys(facts, question))
         if self._commits:
             worktree.sync()
+
+    def _refuse(self, question: Question, answer: str, decision: Decision | None, more: Iterable[str]) -> None:
+        """Commit a no, or that both are true: later runs read it as a veto, of its pair's keys `more` too: a no is
+        about the pair, an undo is not.
+        """
+        reason, subject = "The owner has said no.", f"not to {question.title}"
+        if answer == "both":
+            reason, subject = "The owner has said that both are true.", f"both are true, to {question.title}"
+        reason = reason if question.answer is not None else f"{asking.UNANSWERED}."
+        body = "\n\n".join(filter(None, [reason, decision.detail if decision else ""]))
+        keys = [question.key, *more]
+        self._remove_question(question, subject, body, *((VETO, f"{question.task} {key}") for key in keys))
+        self._policy.vetoes += (Veto(question.task, key, question.title, body) for key in keys)
+        self._report_answer(answer, question)
+
+    def _report_answer(self, answer: str, question: Question) -> None:
+        """Report what became of a question: the owner's `answer`, or the safe choice."""
+        if question.answer is not None:
+            self._report.answered.append(f"{answer}: {question.title}")
+        else:
+            self._report.closed += 1
+            self._report.remarks.append(f"{asking.UNANSWERED}, so it is {answer}: {question.title}")
 
     def _refit(self, edit: Edit) -> Edit | None:
         """Return an edit that was planned on an earlier day as one of the note as it is now; None on a collision."""
         current = self._worktree.read(edit.rel_path)
         if current == edit.before:
             return edit
-        if current is None or edit.before is None or edit.after is None:
+        if current is None or edit.before is None:
             return None
+        if edit.after is None:
+            place = self._vault.layout
+            old, new = (notes.parse_note(edit.rel_path, data, place=place) for data in (edit.before, current))
+            is_same = old.kind is Kind.FACT and fact_evidence(old) == fact_evidence(new)
+            return replace(edit, before=current) if is_same and not (new.pinned or new.verified) else None
         merged = self._history.merge_text(current, edit.before, edit.after)
         return Edit(edit.rel_path, current, merged) if merged is not None else None
 
@@ -245,6 +267,8 @@ class _Run:
         """
         self._remove_question(question, f"{question.title} {why}")
         self._report.closed += 1
+        if question.answer is not None:
+            self._report.remarks.append(f"Your {question.answer} came too late. {question.title} {why}")
 
     def _remove_question(self, question: Question, subject: str, body: str = "", *more: tuple[str, str]) -> None:
         edit = Edit(question.rel_path, question.data, None)
@@ -297,7 +321,8 @@ class _Run:
             judgements=self._judgements,
             documents=self._project_docs,
             models=models,
-            vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
+            # A choice that nobody made shows a model nothing.
+            vetoes=tuple(v for v in vetoes if v.task == task.name and not v.body.startswith(asking.UNANSWERED)),
             vetoed=frozenset(veto.key for veto in vetoes),
             answered=self._policy.answered(),
             only_answers=self._options.only_answers,
@@ -358,19 +383,28 @@ class _Run:
         report, worktree, place = self._report, self._worktree, self._vault.layout
         made: list[Decision] = []
         retired = {fact for decision in report.done if decision.kind in _RETIRING for fact in decision.facts}
+        report.held_back += [(each, _OVERLAPS) for each in report.asked if not retired.isdisjoint(each.facts)]
+        wanted = [each for each in report.asked if retired.isdisjoint(each.facts)]
+        uses = self._records.strengths([fact for each in wanted for fact in each.facts]) if wanted else {}
+        day = self._now.date().isoformat()
+        report.asked[:] = asking.select_asked(wanted, self._policy.questions.values(), self._waiting, uses, day)
+        waiting = [each for each in wanted if each not in report.asked]
+        report.held_back += [(each, asking.NO_ROOM) for each in waiting]
+        if waiting and not report.is_dry_run:
+            until = (self._now - timedelta(days=asking.WAIT_DAYS)).date().isoformat()
+            report.remarks += [f"{asking.NEVER_ASKED}: {it}" for it in self._waiting.defer(waiting, day, until)]
+        facts = list_living(worktree.index()) if report.asked else []
         for asked in list(report.asked):
             path = questions.question_path(asked.kind, asked.key, place)
-            if not retired.isdisjoint(asked.facts):
-                report.asked.remove(asked)
-                report.held_back.append((asked, _OVERLAPS))
-            elif worktree.read(path) is not None:
+            if worktree.read(path) is not None:
                 report.asked.remove(asked)
             else:
                 contents = {shown: worktree.read(shown) for shown in questions.list_quoted(asked)}
-                text = questions.render_question(asked, self._now, contents, place)
+                evidence = asking.list_evidence(asked, facts, day)
+                text = questions.render_question(asked, self._now, contents, place, evidence)
                 made.append(replace(asked, edits=(Edit(path, None, text),)))
                 if not report.is_dry_run:
-                    self._waiting.put(asked, self._now.date().isoformat())
+                    self._waiting.put(asked, day)
         if made:
             subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
             body = "\n".join(f"- {decision.subject}" for decision in made)

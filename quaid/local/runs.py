@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -184,6 +184,10 @@ class Decisions(Tables):
 CREATE TABLE IF NOT EXISTS proposals (
     key TEXT PRIMARY KEY, day TEXT NOT NULL, proposal TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+-- A decision for whose question there is no room, and the day since when. One that `is_over` is not proposed any more.
+CREATE TABLE IF NOT EXISTS deferred (
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, subject TEXT NOT NULL, day TEXT NOT NULL, is_over INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 """
 
     def put(self, decision: Decision, day: str) -> None:
@@ -198,6 +202,26 @@ CREATE TABLE IF NOT EXISTS proposals (
         row = (decision.key, day, json.dumps(stored, default=encode))
         with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO proposals (key, day, proposal) VALUES (?,?,?)", row)
+            connection.execute("DELETE FROM deferred WHERE key = ?", (decision.key,))
+
+    def list_asked(self, since: str) -> list[str]:
+        """Return the keys of the decisions that were asked about after the day `since` (ISO)."""
+        return [str(key) for (key,) in self._rows("SELECT key FROM proposals WHERE day > ?", since)]
+
+    def defer(self, decisions: Sequence[Decision], day: str, until: str) -> list[str]:
+        """Store that these wait since `day` (ISO), or longer if they do already, and return the subjects of those that
+        have waited since `until` (ISO): `list_refused` has them from now on.
+        """
+        rows = [(each.key, each.task, each.subject, day) for each in decisions]
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR IGNORE INTO deferred VALUES (?,?,?,?,0)", rows)
+            connection.execute("DELETE FROM deferred WHERE day < ?", (_days_before(day, KEPT_DAYS),))
+            ended = connection.execute(_REFUSE, (until, json.dumps([row[0] for row in rows]))).fetchall()
+        return [str(subject) for (subject,) in ended]
+
+    def list_refused(self) -> list[tuple[str, str, str]]:
+        """Return (task, key, subject) of what has waited for too long."""
+        return [(task, key, subject) for task, key, subject in self._rows(_REFUSED)]
 
     def get(self, key: str) -> Decision | None:
         rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
@@ -207,6 +231,11 @@ CREATE TABLE IF NOT EXISTS proposals (
 _COLUMNS = (
     "run, started, outcome, ended, commit_id, decisions, waiting, cost_usd, notes_before, notes_after, "
     "degraded, problem"
+)
+_REFUSED = "SELECT task, key, subject FROM deferred WHERE is_over"
+_REFUSE = (
+    "UPDATE deferred SET is_over = 1 WHERE day <= ? AND NOT is_over AND key IN (SELECT value FROM json_each(?)) "
+    "RETURNING subject"
 )
 _EACH_RUN = f"SELECT {_COLUMNS} FROM janitor_runs"
 

@@ -31,10 +31,9 @@ from starlette.testclient import TestClient
 
 from quaid import Memory
 from quaid.index.documents import list_living
-from quaid.janitor import runner
+from quaid.janitor import asking, runner
 from quaid.janitor.decision import RunReport
 from quaid.janitor.fact_edits import rewrite
-from quaid.janitor.policy import MAX_QUESTIONS
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import Decision, evidence_key
@@ -197,10 +196,11 @@ def tidy(memory: Memory) -> RunReport:
             edit = rewrite(fact.path, context.read(fact.path) or b"", f"{fact.text} Indeed.")
             yield Decision(
                 "task", "rewrite", evidence_key("task", fact.path), (edit,), f"rewrite {fact.text}", "It reads better.",
-                (fact.id,), always_asks=number < MAX_QUESTIONS,
+                (fact.id,), always_asks=number < asking.MAX_A_WEEK,
             )  # fmt: skip
 
     names = {"name": "task", "phase": "memory", "needs_model": False, "module": "made_up", "switch": "", "plan": plan}
+    asking.MAX_A_WEEK = 20
     runner.TASKS = (SimpleNamespace(**names),)
     return memory.janitor.run(RunOptions())
 
