@@ -90,7 +90,6 @@ def has_changed(question: Question, facts: Collection[Document], uses: Mapping[s
 
 
 def _hash(fact: Document, kind: str, day: str) -> str:
-    last = endings.find_last_day(fact)
-    state = [f"over: {last is not None and last < day}", f"owner's: {fact.pinned or fact.verified}"]
+    state = [f"over: {endings.is_over(fact, day)}", f"owner's: {fact.pinned or fact.verified}"]
     state += [f"confirmed: {fact.confirmations}"] if kind in _BY_CONFIRMATION else []
     return evidence_key("asked", fact_evidence(fact), *state)[:8]

@@ -175,5 +175,5 @@ def test_a_question_about_what_is_over_closes(vault, live):
 
     live(plan)
     assert len(titles(vault)) == 1
-    assert not live(rejecting(), 3).closed
-    assert live(rejecting(), 4).closed == 1
+    assert not live(rejecting(), 2).closed
+    assert live(rejecting(), 3).closed == 1

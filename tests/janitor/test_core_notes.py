@@ -117,7 +117,7 @@ def test_a_line_in_other_words_is_judged_once(vault, service, verdict, after):
     judged = Known()
     with vault.memory() as memory:
         decisions = plan(memory, service, judged=judged)
-        assert '"now": "Maya lives at the market, Am Markt 7, in Husum."' in question(service)
+        assert '"now":"Maya lives at the market, Am Markt 7, in Husum."' in question(service)
         carry_out(memory, decisions)
         assert (vault.root / "USER.md").read_text() == f"# User\n\n- Likes tea\n{after}"
         asked = len(service.asked)

@@ -64,7 +64,7 @@ def test_entries_of_some_weeks_become_a_line_and_move_to_their_months(soul, serv
         + "\n",
     }
     assert len(service.asked) == 1
-    assert '\\"day\\": \\"2026-11-03\\"' in json.dumps(service.asked[0]["messages"])
+    assert '\\"day\\":\\"2026-11-03\\"' in json.dumps(service.asked[0]["messages"])
 
 
 @pytest.mark.parametrize("now", [NOW - timedelta(days=18), NOW - timedelta(days=8)])

@@ -82,7 +82,7 @@ def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
         assert len(service.asked) == 1
     asked = question(service)
     assert json.dumps({"file": "USER.md", "sections": ["User", "Work", "Learned"]}) in asked
-    assert '{"n": 4, "file": "USER.md", "text": "Likes tea"}' in asked
+    assert '{"n":4,"file":"USER.md","text":"Likes tea"}' in asked
 
 
 def test_a_wording_that_loses_or_adds_something_is_not_used(user, service):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from command_line import quaid
+from janitor_context import Known
 from machines import make_machines, pull, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
@@ -125,7 +126,7 @@ def test_a_strangers_mark_holds_no_decision_of_a_night_back(machine, tmp_path):
     decision = Decision(task="decay", kind="forget", key="k", edits=(edit,), subject="forget it", why="it faded")
     with machine.memory() as memory:
         report = RunReport("", datetime(2026, 11, 26, tzinfo=UTC), notes=4)
-        policy = Policy(memory.settings, memory.git, memory.git.log_changes(), machine.head(), report)
+        policy = Policy(memory.settings, memory.git, memory.git.log_changes(), machine.head(), report, Known())
         assert not policy.admits(decision, memory.index())
         assert (len(report.held_back), len(report.asked)) == (0, 1)
         claimed.drop(machine.root, ID)

@@ -341,7 +341,7 @@ def _weigh(context: TaskContext, lines: Collection[str]) -> dict[str, float]:
 def list_replaced(index: IndexConnection, day: str) -> list[tuple[Document, Document | None]]:
     """Return the facts that are not true any more on `day`, each with the fact that replaced it; None if it ended."""
     living = {name_key(note_name(fact.path)): fact for fact in list_living(index)}
-    ended = [(fact, None) for fact in living.values() if (endings.find_last_day(fact) or day) < day]
+    ended = [(fact, None) for fact in living.values() if endings.is_over(fact, day)]
     old = documents.find_documents(index, "kind = 'fact' AND superseded_by IS NOT NULL")
     after = {name_key(note_name(fact.path)): name_key(note_name(fact.superseded_by or "")) for fact in old}
     chunks = documents.first_chunks(index, [fact.doc_id for fact in old])
