@@ -148,17 +148,16 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
         turns = (search.candidates.get(turn) for turn in search.cites.get(each.chunk_id, ()))
         stated_at = max((turn.said_at or "" for turn in turns if turn), default="")
         states.append(each._replace(created=max(each.created or "", stated_at)))
+    later: dict[int, list[Document]] = {}
+    for one, other in combinations(states, 2):
+        if has_other_value(one.text, other.text) and (order := compare_on(day, one, other)):
+            old, new = (one, other) if order < 0 else (other, one)
+            is_close = scores.get(new.chunk_id, 0.0) >= CLOSE * scores.get(old.chunk_id, 0.0)
+            if is_close and asked.isdisjoint({*find_words(old.text)}.difference(find_words(new.text))):
+                later.setdefault(old.chunk_id, []).append(new)
     for each in states:
-        later = [
-            other
-            for other in states
-            if has_other_value(each.text, other.text)
-            and scores.get(other.chunk_id, 0.0) >= CLOSE * scores.get(each.chunk_id, 0.0)
-            and asked.isdisjoint({*find_words(each.text)}.difference(find_words(other.text)))
-            and compare_on(day, other, each) > 0
-        ]
-        if later:
-            latest = max(later, key=cmp_to_key(partial(compare_on, day)))
+        if each.chunk_id in later:
+            latest = max(later[each.chunk_id], key=cmp_to_key(partial(compare_on, day)))
             rests_on_both = {*search.cites.get(latest.chunk_id, ())}
             for chunk_id in {each.chunk_id, *citing.get(each.chunk_id, ())} & shown.keys() - rests_on_both:
                 related.setdefault(chunk_id, {}).setdefault(latest.chunk_id, (STATED_BEFORE, latest))

@@ -136,10 +136,11 @@ class GraphWalk:
         *,
         width: int = WIDTH,
         depth: int = DEPTH,
+        relation_words: Mapping[str, str] | None = None,
     ) -> None:
         self._connection, self._scope, self._named = connection, scope, named
         self._asked = stems(words)
-        self._words = graph.relation_words(connection)
+        self._words = relation_words or {}
         self.scores = dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {}
         self.via: dict[int, tuple[str, ...]] = {}
         start = dict.fromkeys(named, 1.0)
@@ -265,7 +266,9 @@ def _find_called(search: Search) -> frozenset[int]:
 def search_graph(search: Search, best: Collection[int]) -> None:
     """Search the graph from what the question names and from what the documents `best` are about."""
     with search.trace.stage("graph") as noted:
-        walk = GraphWalk(search.connection, search.query.words, search.named, best, search.scope)
+        connection, asked = search.connection, search.query.words
+        words = search.sources.cache.of(connection, graph.relation_words)
+        walk = GraphWalk(connection, asked, search.named, best, search.scope, relation_words=words)
         search.graph, search.via = walk.scores, walk.via
         noted |= {"found": len(search.graph), "named": sorted(search.named)}
 
