@@ -44,7 +44,7 @@ _MIN_QUESTION = 2
 """Words of a question within a prompt: `did we ever do that?` is no query alone."""
 _MAX_SHORT = 80
 """A sentence that ends in a question mark may state something before it, if it is longer."""
-_SENTENCE_END = re.compile(r"(?<=[.?!:])\s+|\s*\n\s*|(?<=[？。！])")  # noqa: RUF001
+_SENTENCE_END = re.compile(r"(?<=[.?!:])\s+|\n\s*|(?<=[？。！])")  # noqa: RUF001
 _ASSISTANTS = frozenset({"assistant", "ai"})
 _QUESTION_MARKS = ("?", "？")  # noqa: RUF001
 

@@ -18,6 +18,7 @@ BATCH = 4096
 """Files that are in memory at the same time."""
 MAX_NAMED = 256
 """Paths that one call of git names."""
+_FIRST_YEAR = 1900
 _PROGRAMS = ("clean", "smudge", "process")
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<minute>[T ]\d\d:\d\d(?P<second>:\d\d)?(?: ?Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE
@@ -191,7 +192,9 @@ def parse_moment(text: str) -> datetime | None:
             start += timedelta(days=1)
         else:
             start += timedelta(seconds=1) if match["second"] else timedelta(minutes=1)
-        return (start - timedelta(microseconds=1)).astimezone(UTC)
+        end = start - timedelta(microseconds=1)
+        # A clock knows no zone so long ago.
+        return end.replace(tzinfo=UTC) if end.year < _FIRST_YEAR and end.tzinfo is None else end.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise RevisionError(text, "there is no such day or time") from error
 

@@ -109,7 +109,8 @@ def _find_state(root: Path, repository: Repository | None) -> dict[str, Any]:
         is_there = place.exists() and os.path.realpath(place) != os.path.realpath(root)
         if is_there and _read_id(find_repository(place)) == own:
             if own and repository is not None and repository.git_dir == repository.common_dir:
-                (repository.common_dir / _ID_FILE).unlink(missing_ok=True)
+                with suppress(OSError):  # a vault that cannot be written is still read
+                    (repository.common_dir / _ID_FILE).unlink(missing_ok=True)
             return {}
         moved = {about.parent: record} if is_here else {**moved, about.parent: record}
         if is_here:

@@ -24,6 +24,7 @@ class Known(NamedTuple):
 
 def find_entities(connection: IndexConnection, name: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return the entities that are called `name`, else the one of whose name it is a part."""
+    name = name.encode("utf-8", "replace").decode()  # half a character of a shell's argument is in no name
     found = documents.find_by_name(connection, name, scope)
     if not found:
         keys = graph.find_similar_names(connection, [name_key(name)], scope)

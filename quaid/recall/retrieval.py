@@ -41,7 +41,7 @@ MAX_WIDTH = 64
 _WHO_IS = (
     r"(?i)¿?(?:(?:and )?(?:who(?:['’]s| is| was)|tell me about|what do you know about)|(?:und )?wer ist|erzähl mir von|"  # noqa: RUF001
     r"qui est|c['’]est qui|qui[eé]n es|chi è|quem é|wie is|vem är|hvem er|kim jest|кто так(?:ой|ая)|кто это)"  # noqa: RUF001
-    r" (.+?)[\s?!.]*|(.+?)\s*(?:是谁|是誰|って誰|は誰(?:ですか)?)[?\uff1f。]*"
+    r" (.+)|(.+)(?:是谁|是誰|って誰|は誰(?:ですか)?)"
 )
 """A question about all that is known of somebody or something."""
 _ENDINGS = ("ing", "ed", "es", "s", "e")
@@ -258,8 +258,8 @@ def _find_called(search: Search) -> frozenset[int]:
         for name in names:
             if called := documents.find_by_reference(search.connection, name, search.scope):
                 return frozenset(document.doc_id for document in called)
-    asked = re.fullmatch(_WHO_IS, search.query.text)
-    named = find_entities(search.connection, asked[1] or asked[2], search.scope) if asked else ()
+    asked = re.fullmatch(_WHO_IS, search.query.text.strip(" ?!.\n\uff1f。"))
+    named = find_entities(search.connection, (asked[1] or asked[2]).strip(), search.scope) if asked else ()
     return frozenset(document.doc_id for document in named)
 
 

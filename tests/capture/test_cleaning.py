@@ -92,8 +92,9 @@ def test_cleaning_twice_is_cleaning_once(text):
     (None, None),
     ([], None),
 ])  # fmt: skip
-def test_times_are_read_as_utc_or_not_at_all(written, expected):
-    assert parse_timestamp(written) == expected
+def test_times_are_read_with_their_zone_or_without_one_or_not_at_all(written, expected):
+    moment = parse_timestamp(written)
+    assert (moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC))) == expected
 
 
 @given(st.text() | st.floats() | st.integers())

@@ -87,8 +87,10 @@ def replayed(tmp_path_factory):
 @pytest.mark.slow
 def test_each_session_is_asked_about_once_and_its_facts_are_told(replayed):
     _, told, asked = replayed
-    assert asked == [f"D{n}" for n in range(1, 20)]
-    assert [session["session"] for session in told["sessions"]] == asked
+    sessions = [f"D{n}" for n in range(1, 20)]
+    assert list(dict.fromkeys(asked)) == sessions
+    assert len(asked) <= len(sessions) + 2  # a fact that denies the turn it cites goes back once
+    assert [session["session"] for session in told["sessions"]] == sessions
     for session, answer in zip(told["sessions"], answers().values(), strict=True):
         assert len(session["facts"]) == len(answer["facts"])
         assert (session["waiting"], session["left_out"], session["quarantined"]) == (False, [], None)
@@ -169,7 +171,7 @@ def test_names_have_notes_of_their_kind(replayed):
     assert {"Caroline": "person", "Melanie": "person", "Sweden": "place", "Oliver": "pet"}.items() <= kinds.items()
     assert sorted(kinds) == sorted(name for session in told["sessions"] for name in session["entities"])
     (melanie,) = (fields for name, fields in heads(vault, "entities").items() if name == "entities/Melanie.md")
-    assert melanie["aliases"] == ["Mel"]
+    assert melanie["aliases"] == ["Mel", "Mell"]
     assert not {"Mel", "User", "The"} & kinds.keys()
 
 

@@ -109,11 +109,12 @@ def test_states_and_plans_end_and_what_happened_does_not(fields, until):
 # Days
 
 
-def test_a_relative_day_of_turns_of_several_days_is_left_as_it_was_said():
+def test_a_relative_day_counts_from_the_last_cited_turn_that_has_it():
     turns = (("Maya", "I met Anna yesterday."), ("Maya", "And Tom yesterday."))
     text = "Maya met Anna and Tom yesterday."
     assert only(piece_of(*turns), text=text, turns=["t1", "t2"]).text == "Maya met Anna and Tom yesterday (7 May 2023)."
-    assert only(piece_of(*turns, apart=3), text=text, turns=["t1", "t2"]).text == text
+    later = only(piece_of(*turns, apart=3), text=text, turns=["t1", "t2"]).text
+    assert later == "Maya met Anna and Tom yesterday (10 May 2023)."
 
 
 @for_each("text", [

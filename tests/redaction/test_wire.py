@@ -121,7 +121,15 @@ def providers() -> list[type[RemoteProvider]]:
 
 def ask(text: str) -> Request:
     turns = (("user", f"Look: {text}"), ("assistant", "What's the PIN?"), ("user", "4821"))
-    return Request("fast", "m", "p@1", f"Be kind. The spare key is {text}.", turns, {"type": "object"}, 100)
+    return Request(
+        "fast",
+        "m",
+        "p@1",
+        f"Be kind. The spare key is {text}.",
+        turns,
+        {"type": "object", "properties": {}, "required": []},
+        100,
+    )
 
 
 @pytest.mark.parametrize("provider", providers())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matrices import examples, for_each
 
 from quaid.model import Citation, Edge, Kind
-from quaid.vault import core_notes, notes
+from quaid.vault import notes
 from quaid.vault.layout import entity_path
 from quaid.vault.notes import parse_time, render_entity, render_fact, render_time, text_hash
 
@@ -453,8 +453,3 @@ def test_a_date_of_an_own_note_that_cannot_be_read_is_a_problem():
 def test_properties_of_an_own_note_are_read_in_any_case():
     note = notes.parse_note("Pond.md", b"---\nTitle: The pond\nAliases: [Carp pond]\n---\nCarp.\n")
     assert (note.title, note.names) == ("The pond", ("Pond", "Carp pond"))
-
-
-def test_a_core_note_is_long_above_its_maximum():
-    for size, unit in ((core_notes.MAX_CHARACTERS, "x"), (core_notes.MAX_LINES, "\n")):
-        assert [core_notes.is_long(unit * size), core_notes.is_long(unit * (size + 1))] == [False, True]
