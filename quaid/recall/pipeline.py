@@ -30,7 +30,7 @@ from quaid.text.zones import order_key
 NEWEST = 12
 """The number of newest memories, where no limit is asked for or set."""
 MAX_RELATIONS = 20
-"""The number of relations that are told of an entity whose name is the question."""
+"""The most relations that are shown of an entity whose name is the question."""
 SPARE = 3
 """For each of the newest memories this many are looked at, as some of them are over."""
 

@@ -150,7 +150,8 @@ def test_an_unknown_night_or_change_is_one_sentence(reader, name):
 def test_a_change_is_told_in_words_with_its_trailers_and_neighbours(reader, tidied):
     first = tidied.git("log", "-1", "--format=%H", "--grep=extract: ")
     page = reader.get(f"/change/{tidied.head()}")
-    assert 'rel="prev" href="/change/' in page
+    (before,) = re.findall(r'rel="prev" href="/change/(\w+)"', page)
+    assert f'rel="next" href="/change/{tidied.head()}"' in reader.get(f"/change/{before}")
     assert f'href="/nights/{tidied.run_name}"' in page
     assert 'rel="next" href="/change/' in reader.get(f"/change/{first}")
     page = reader.get(f"/change/{find(tidied, 'rewrite')[:12]}")

@@ -275,7 +275,7 @@ def _revised(fact: Document, judgement: Judgement) -> Document:
 
 
 def _revise(context: TaskContext, pair: Pair, judgement: Judgement) -> Decision | None:
-    """Return the decision to give a fact the day that another one has moved; None when it has changed meanwhile."""
+    """Return the decision to give a fact the day that another one has moved; None when it has changed since."""
     fact = _winner_first(pair, judgement)[1]
     data = unchanged_bytes(context, fact)
     if data is None:
