@@ -192,6 +192,8 @@ def render(fields: Mapping[str, Value | None]) -> str:
 
 def _compose(head: str) -> Any:
     """The head's mapping node, None when it has no keys."""
+    if head.startswith("\ufeff"):  # YAML would skip it, and then take the key behind it for an indented one
+        raise yaml.YAMLError("a byte order mark is in front of it")
     try:
         if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
             depth = 0
