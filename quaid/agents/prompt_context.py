@@ -6,14 +6,13 @@ The import is light: most prompts of a session ask nothing of a memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from quaid.agents.prompt_evidence import Evidence

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.agents.project_context import read_projects
 from quaid.index import contents, documents
 from quaid.index.documents import list_first_paths, list_latest_facts, list_preferences
+from quaid.index.port import IndexConnection
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
@@ -36,9 +36,6 @@ from quaid.sync.diff import compare
 from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
 from quaid.vault.layout import Layout, is_question
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 RECENT_DAYS = 14
 MAX_RECENT = 40

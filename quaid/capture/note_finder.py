@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.capture.entities import EntityNames, has_no_capitals
 from quaid.capture.episode_note import StoredEpisode
@@ -20,15 +19,13 @@ from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, references, vectors
 from quaid.index.documents import Document
+from quaid.index.port import EmbedderRow, IndexConnection
+from quaid.index.vectors import VectorMatrix
 from quaid.model import Edge, Kind, name_key
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.text.language import language
 from quaid.vault import files, frontmatter, layout, notes
-
-if TYPE_CHECKING:
-    from quaid.index.port import EmbedderRow, IndexConnection
-    from quaid.index.vectors import VectorMatrix
 
 SIMILAR_FACTS = 24
 """Nearest chunks, turns among them, that a new fact is compared with."""

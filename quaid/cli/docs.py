@@ -15,9 +15,9 @@ from quaid.cli.change_output import tell_written, warn_left
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation, error_shape, print_error
 from quaid.cli.options import DryRun, Yes, argument, flag, option
-from quaid.docs.freshness import WORDS, describe
+from quaid.docs.freshness import WORDS, Freshness, describe
 from quaid.docs.registrar import NewProject
-from quaid.docs.registry import STATES, State
+from quaid.docs.registry import STATES, Project, State
 from quaid.docs.source_roots import next_step
 from quaid.docs.sources import is_record
 from quaid.docs.updater import render_patch
@@ -30,9 +30,7 @@ from quaid.text.quoting import neutralise
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
     from quaid.docs.documentation import Documentation
-    from quaid.docs.freshness import Freshness
     from quaid.docs.judgements import StaleDoc
-    from quaid.docs.registry import Project
     from quaid.docs.search import DocHit
     from quaid.docs.updates import DocUpdate
 

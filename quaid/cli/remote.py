@@ -18,13 +18,12 @@ from quaid.history import merge_driver, steering, vault_guard
 from quaid.history.creation import clone_vault
 from quaid.history.repository import find_repository
 from quaid.place import CONFIG_FILE
-from quaid.remotes.exchange import ORIGIN
+from quaid.remotes.exchange import ORIGIN, RemoteState
 from quaid.shapes import json_object
 
 if TYPE_CHECKING:
     from quaid.history.remotes import Remote
     from quaid.memory import Memory
-    from quaid.remotes.exchange import RemoteState
     from quaid.remotes.pulling import Pulled
 
 

@@ -7,20 +7,16 @@ import signal
 import sys
 from io import TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TextIO, cast
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.main import invoke
 from quaid.cli.terminal import Reader, printing_to
 from quaid.hooks.entry import respond
+from quaid.memory import Memory
 from quaid.place import make_private_folder
 from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call, DeclinedError
 from quaid.resident.listener import Listener
-
-if TYPE_CHECKING:
-    from typing import TextIO
-
-    from quaid.memory import Memory
 
 
 class _Written(TextIOBase):

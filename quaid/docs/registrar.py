@@ -19,12 +19,11 @@ from quaid.docs.source_roots import allow, check_roots
 from quaid.docs.sources import sources_of
 from quaid.errors import BadInputError
 from quaid.history.repository import find_repository
-from quaid.model import Message
+from quaid.model import Edit, Message
 from quaid.redaction import admit
 from quaid.vault import files, markdown, notes
 
 if TYPE_CHECKING:
-    from quaid.model import Edit
     from quaid.open_vault import OpenVault
 
 MARKS = ("PROJECT.md", "TOOLS.md", "AGENTS.md")

@@ -17,14 +17,13 @@ from quaid.history import proposal
 from quaid.history.messages import render
 from quaid.history.proposal import Proposed
 from quaid.history.source_repository import open_repository
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Judgements, evidence_key
 from quaid.model import Edit, Message, SourceEdit
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.vault import files, headings
 
 if TYPE_CHECKING:
-    from quaid.local.runs import Judgements
     from quaid.open_vault import OpenVault
 
 AUTHOR = ("Quaid", "quaid@localhost")

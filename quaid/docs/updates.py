@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.docs.changes import (
     SourceChange,
@@ -23,13 +23,10 @@ from quaid.docs.changes import (
 )
 from quaid.docs.validation import MAX_NAMED, faults, find_added_words, invented
 from quaid.errors import ModelAnswerError
-from quaid.llm.exchange import ItemProblem
+from quaid.llm import Models
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.vault import headings, replacements
 from quaid.vault.replacements import Replacement
-
-if TYPE_CHECKING:
-    from quaid.llm import Models
-    from quaid.llm.exchange import Answer
 
 PROMPT = "docs_update"
 CLEANUP_PROMPT = "docs_cleanup"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, find_build
+from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, Build, find_build
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from quaid.embed.services import RemoteEmbedder
-    from quaid.embed.weights import Build
 
 AUTO = "auto"
 """The setting that leaves the choice of the local model to Quaid."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.agents.prompt_context import HookAnswer, build_prompt_context, question_in
-from quaid.errors import QuaidError
+from quaid.errors import ConfigError, QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
 from quaid.local import hook_log, queue, sessions, state_files
@@ -30,7 +30,6 @@ from quaid.resident.call import NO_HOOKS, DeclinedError, event_name, named_vault
 from quaid.text.invisible import escaped, whole_json
 
 if TYPE_CHECKING:
-    from quaid.errors import ConfigError
     from quaid.memory import Memory
     from quaid.settings import Settings
 

@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
+from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import HAPPENED
 from quaid.text.zones import order_key
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 Sort = Literal["date", "title", "path", "kind"]
 SORTS: tuple[str, ...] = get_args(Sort)

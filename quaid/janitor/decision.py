@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from quaid.local.runs import Decision
-from quaid.model import ModelUsage
+from quaid.model import ModelUsage, Note
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
-    from quaid.model import Note
 
 CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""

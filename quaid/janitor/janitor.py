@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.capture.note_finder import list_waiting
-from quaid.capture.writer import Writer
+from quaid.capture.writer import Writer, WriteResult
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph, references
@@ -37,7 +37,6 @@ from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.index.port import IndexConnection
     from quaid.open_vault import OpenVault

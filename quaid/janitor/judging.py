@@ -12,19 +12,17 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from quaid.errors import BudgetExceededError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.model_text import CarelessAnswerError, quote, read_change, without_empty
+from quaid.janitor.task_context import TaskContext
 from quaid.janitor.vetoes import MAX_EXAMPLES
+from quaid.llm import Models, Prompt
 from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import batches, estimate_tokens
 from quaid.local.runs import Decision, evidence_key
-
-if TYPE_CHECKING:
-    from quaid.janitor.task_context import TaskContext
-    from quaid.llm import Models, Prompt
 
 T = TypeVar("T")
 MAX_UNUSABLE = 20

@@ -9,26 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.vault_history import list_by_hand
+from quaid.history.vault_history import History, VaultCommit, list_by_hand
 from quaid.index.documents import find_protected
-from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE
+from quaid.index.port import IndexConnection
+from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE, RunReport
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import asks, is_by_quaid, read_vetoes
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, Judgements, evidence_key
 from quaid.model import Edit, Kind, note_name
-from quaid.settings import find_policy_key
+from quaid.settings import Settings, find_policy_key
 from quaid.vault import notes
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History, VaultCommit
-    from quaid.index.port import IndexConnection
-    from quaid.janitor.decision import RunReport
-    from quaid.local.runs import Decision, Judgements
-    from quaid.settings import Settings
 
 _OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
 """Kinds of decisions about a fact that would undo what a person changed in it."""

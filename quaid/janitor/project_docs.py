@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.docs import registry
-from quaid.docs.freshness import why_unchecked
+from quaid.docs.freshness import Freshness, why_unchecked
 from quaid.docs.judgements import StaleDoc, apply_stored
 from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.docs.staleness import StalenessCheck, changes_of
@@ -23,7 +23,6 @@ from quaid.vault import files
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
     from quaid.docs.documentation import Documentation
-    from quaid.docs.freshness import Freshness
     from quaid.local.runs import Decision, Judgements
     from quaid.open_vault import OpenVault
 

@@ -11,15 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from quaid.history.vault_history import VaultCommit
+from quaid.history.vault_history import History, VaultCommit
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.model import Commit
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History
 
 TASK, RUN, DECISION, CLIENT = "Quaid-Task", "Quaid-Run", "Quaid-Decision", "Quaid-Client"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"

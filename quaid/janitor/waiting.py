@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from quaid.capture.extraction import count
 from quaid.capture.extractor import ExtractOptions, Extractor
 from quaid.errors import TROUBLE_FOR_ALL
-from quaid.janitor.decision import SET_ASIDE
-from quaid.local.runs import Decision, evidence_key
+from quaid.janitor.decision import SET_ASIDE, RunReport
+from quaid.local.runs import Decision, Judgements, evidence_key
 from quaid.vault import files, notes
 
 if TYPE_CHECKING:
-    from quaid.janitor.decision import RunReport
-    from quaid.local.runs import Judgements
     from quaid.open_vault import OpenVault
 
 EXTRACT = "extract"

@@ -19,7 +19,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from quaid.docs.catalogue import title_of
-from quaid.docs.freshness import describe
+from quaid.docs.freshness import Freshness, describe
 from quaid.errors import BadInputError
 from quaid.local.notifications import deliver, level_of
 from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, day, fit, one_line, output, shape, shorten, tool_result
@@ -30,7 +30,6 @@ from quaid.vault.layout import Layout, list_project_files
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.docs.freshness import Freshness
     from quaid.memory import Memory
 
 MAX_LISTED = 200

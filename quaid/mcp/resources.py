@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from mcp.server import MCPServer
 from pydantic import Field
@@ -14,14 +14,12 @@ from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.index import documents, references
 from quaid.mcp.results import one_line, recall_block, warning_of
 from quaid.mcp.workers import Workers
+from quaid.memory import Memory
 from quaid.model import CORE_FILES, Kind
 from quaid.recall.visibility import may_see
 from quaid.text.quoting import PREFACE, neutralise
 from quaid.text.zones import order_key
 from quaid.vault import files
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
 
 MARKDOWN = "text/markdown"
 MAX_RECENT = 30

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import uvicorn
 from mcp.server.mcpserver import Context
@@ -34,10 +34,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quaid.capture.writer import WriteResult
 from quaid.errors import BadInputError, QuaidError
 from quaid.federation import Federation
 from quaid.mcp.server import Server
 from quaid.mcp.tools import MemoryTools
+from quaid.mcp.workers import Workers
 from quaid.resident.loopback import protocol_with_timeout
 from quaid.resident.worker import Job, Reporter, Worker
 from quaid.server import log
@@ -47,10 +49,6 @@ from quaid.server.limits import TooManyRequestsError
 from quaid.server.oauth import KeysUnreachableError
 from quaid.server.tokens import METRICS, Caller
 from quaid.server.vault_server import ScopeMissingError, VaultServer
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
-    from quaid.mcp.workers import Workers
 
 T = TypeVar("T")
 SCOPES = {

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import anyio
 import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
 
 from quaid.errors import BadInputError
 from quaid.local import state_files
@@ -29,12 +30,8 @@ from quaid.mcp.workers import Workers
 from quaid.place import state_folder
 from quaid.report.bug_report import write_report
 from quaid.resident import loopback
+from quaid.resident.listener import Listener
 from quaid.resident.loopback import HOST
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from quaid.resident.listener import Listener
 
 PORT = 7437
 PATH = "/mcp"

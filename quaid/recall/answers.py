@@ -23,7 +23,7 @@ from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.recall import cutoff
 from quaid.recall.options import RecallOptions
 from quaid.recall.trace import with_degraded
-from quaid.recall.visibility import read_core_notes
+from quaid.recall.visibility import VisibleCommits, read_core_notes
 from quaid.settings import Settings
 from quaid.sync.embedding import Progress
 from quaid.vault import files
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from quaid.open_vault import OpenVault
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
-    from quaid.recall.visibility import VisibleCommits
 
 _MAX_NAMED = 3
 """Notes that a sentence names."""

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import cmp_to_key, partial
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from quaid.claims import has_other_value
 from quaid.index import documents, graph
 from quaid.index.documents import REPLACING, Document
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
 from quaid.recall.scoring import holding
@@ -21,9 +22,6 @@ from quaid.text import endings
 from quaid.text.endings import HAPPENED, is_true_on
 from quaid.text.words import find_words
 from quaid.text.zones import order_key
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 SINGLE_VALUED = frozenset(
     """born_in born_on died_on diagnosed_on engaged_to has_age has_birthday lives_in located_in named nationality

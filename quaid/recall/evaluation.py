@@ -10,15 +10,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
 from quaid.index import references
+from quaid.index.port import IndexConnection
 from quaid.model import Hit, Recall, name_key, note_name
 from quaid.vault import markdown, notes
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*)")

@@ -6,13 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope, visible_to
 from quaid.text.zones import local_now
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 Depth = Literal["fast", "auto", "deep"]
 _KIND_CONDITIONS = {

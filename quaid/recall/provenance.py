@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.history.authorship import Authors
+from quaid.history.authorship import Authors, Who
 from quaid.index import documents, graph, listing, references
 from quaid.index.listing import TurnText
 from quaid.index.references import NoteView, Related
@@ -24,7 +24,6 @@ from quaid.vault import differences, files
 from quaid.vault.transaction import list_deferred
 
 if TYPE_CHECKING:
-    from quaid.history.authorship import Who
     from quaid.history.note_history import Revision
     from quaid.history.vault_history import History
     from quaid.index.documents import Document

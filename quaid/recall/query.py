@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from quaid.index import fulltext, graph
+from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
@@ -17,9 +17,6 @@ from quaid.text.invisible import whole
 from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
 from quaid.text.words import fold, list_joined_parts, list_words
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 _SIGNS = ("[", "<", "(untrusted", "⟦", "Current time:")
 

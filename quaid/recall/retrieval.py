@@ -8,12 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, vectors
 from quaid.index.documents import list_speakers
 from quaid.index.known import find_entities
+from quaid.index.port import IndexConnection
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
 from quaid.model import name_key
@@ -22,9 +23,6 @@ from quaid.recall.query import Query, list_shared_words
 from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search, min_max
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 WIDTH = 5
 DEPTH = 2

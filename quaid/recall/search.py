@@ -11,7 +11,7 @@ from quaid.index import graph
 from quaid.index.cache import AnswerCache
 from quaid.index.documents import Document, TurnChunks
 from quaid.index.fulltext import Postings
-from quaid.index.port import EmbedderRow
+from quaid.index.port import EmbedderRow, IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.options import Profile, RecallOptions
@@ -19,7 +19,6 @@ from quaid.recall.query import Query
 from quaid.recall.trace import RecallTrace
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
     from quaid.index.vectors import VectorMatrix
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge

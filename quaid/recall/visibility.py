@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import GitError
 from quaid.index import documents, references
 from quaid.index.scope import PRIVATE, is_visible
-from quaid.model import CORE_FILES, name_key, note_name
+from quaid.model import CORE_FILES, Commit, name_key, note_name
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files, layout
@@ -19,7 +19,6 @@ from quaid.vault.markdown import text_of_note
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
     from quaid.index.port import IndexConnection
-    from quaid.model import Commit
     from quaid.settings import HookSettings
     from quaid.vault.layout import Layout
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
-from quaid.recall.accounts import SourceHistory, find_floods, list_over_quota
+from quaid.recall.accounts import Origin, SourceHistory, find_floods, list_over_quota
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
-    from quaid.recall.accounts import Origin
 
 ASSISTANT = "Assistant"
 """The speaker of the turns of an agent that has no name."""

@@ -10,18 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.docs.catalogue import find_doc
-from quaid.docs.freshness import State
-from quaid.docs.registry import STATES
+from quaid.docs.catalogue import Doc, find_doc
+from quaid.docs.freshness import Freshness, State
+from quaid.docs.registry import STATES, Project
 from quaid.docs.source_roots import check_roots, next_step
 from quaid.docs.sources import is_record
 from quaid.errors import BadInputError
 from quaid.recall.visibility import visible_paths
 
 if TYPE_CHECKING:
-    from quaid.docs.catalogue import Doc
-    from quaid.docs.freshness import Freshness
-    from quaid.docs.registry import Project
     from quaid.memory import Memory
 
 

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from quaid.capture.writer import WriteResult
 from quaid.errors import QuaidError
 from quaid.history.mirrors import MirrorLimits
 from quaid.resident.worker import Job
@@ -21,9 +22,6 @@ from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Leases, Upkeep
 from quaid.server.vaults import Indexes, VaultFolders, holding
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
 
 T = TypeVar("T")
 CONNECTIONS = 6

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from quaid.history.git import Git
 from quaid.history.repository import Repository
 from quaid.history.revisions import Revisions
 from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
+from quaid.index.port import IndexConnection
 from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync.as_of import CommitContents, list_contents
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.embedding import Embedding, ignore_progress
 from quaid.vault import notes
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 ATTRIBUTES = ".gitattributes"
 COMMIT = "commit"

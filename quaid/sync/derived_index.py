@@ -13,23 +13,21 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from quaid.errors import QuaidError
 from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
+from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
+from quaid.index.sqlite.connection import SqliteIndex
+from quaid.model import Note
 from quaid.place import state_folder
 from quaid.sqlite import BUSY_MS, DamageRetries, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault.files import FileStat, NoteListing
-
-if TYPE_CHECKING:
-    from quaid.errors import QuaidError
-    from quaid.index.port import IndexConnection
-    from quaid.index.sqlite.connection import SqliteIndex
-    from quaid.model import Note
 
 _MADE_WITH = "made_with"
 

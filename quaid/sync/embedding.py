@@ -9,19 +9,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.embed import Embedder, fetch_weights, find_quick, open_embedder, resolve
 from quaid.embed.cache import EmbeddingCache, is_unit
 from quaid.errors import EmbeddingError, EmbeddingServiceError, QuaidError, WeightsMissingError
 from quaid.index import vectors
-from quaid.index.port import EmbedderRow
+from quaid.index.port import EmbedderRow, IndexConnection
 from quaid.local import locks, recall_trail
 from quaid.place import CACHE_FILE, LOG_DIR, state_folder
 from quaid.settings import EmbeddingSettings
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import contents, documents
+from quaid.index.port import IndexConnection
 from quaid.local import claimed
 from quaid.model import Kind, Note
 from quaid.place import CONFIG_FILE, INDEX_FILE, process_exists
@@ -20,9 +20,6 @@ from quaid.sync.derived_index import DerivedIndex, SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.vault import files, layout
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 _CLAIMED = "claimed"
 """The fact of an index that lists the ids of those notes whose marks are somebody else's claim."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from quaid.index import contents, vectors
+from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.sync.derived_index import DerivedIndex
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 MAX_SHOWN = 20
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, LockedError, UnsavedWorkError
 from quaid.history.merges import merge_trees
+from quaid.history.vault_history import BranchHead
 from quaid.janitor.vetoes import TASK
 from quaid.janitor.worktree import janitor_lock
 from quaid.model import Committed, Edit, Message
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.timeline.log import MERGE
 from quaid.vault import files, layout, transaction
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import BranchHead
-    from quaid.open_vault import OpenVault
 
 BACKUPS = "refs/quaid/backup"
 """The namespace of the backups of deleted branches."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, RevisionError, UsageError
-from quaid.history.revisions import parse_moment
+from quaid.history.revisions import Point, Revisions, parse_moment
 from quaid.model import Hit
 from quaid.recall.evaluation import EvalQuestion, parse_questions
 from quaid.text.dates import parse_day
@@ -16,7 +16,6 @@ from quaid.timeline.changes import Span, list_blobs, read_sides
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.history.revisions import Point, Revisions
     from quaid.history.vault_history import History
 
 ANSWERS = 5

@@ -11,7 +11,7 @@ from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.authorship import JANITOR, Authors
 from quaid.index import references
 from quaid.model import Commit, Recall
-from quaid.recall.evaluation import find_expected, list_targets
+from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets
 from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Progress, ignore_progress
 from quaid.text.zones import local_now
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from quaid.history.revisions import Point
     from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
-    from quaid.recall.evaluation import EvalQuestion
 
 
 class Timeline:

@@ -16,7 +16,7 @@ from quaid.index import documents
 from quaid.janitor.vetoes import DECISION, REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
-from quaid.timeline.changes import Span, Versions, list_spans
+from quaid.timeline.changes import MemoryChange, Span, Versions, list_spans
 from quaid.timeline.log import PULL, UNDO
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
@@ -24,7 +24,6 @@ from quaid.vault.transaction import DEFERRED_TRAILER
 if TYPE_CHECKING:
     from quaid.history.vault_history import History, VaultCommit
     from quaid.open_vault import OpenVault
-    from quaid.timeline.changes import MemoryChange
 
 _FIRST_LOOK = 50
 """Commits among which the last change is looked for first."""

@@ -9,16 +9,13 @@ import time
 import webbrowser
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from quaid.resident import loopback
 from quaid.web.app import make_app
 from quaid.web.guard import Keys
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 PORT = 7438
 IDLE_S = 3600.0

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from quaid.claims import find_lost_words, is_same_claim, problem_of
 from quaid.index import documents
 from quaid.index.documents import Document, list_living
+from quaid.index.port import IndexConnection
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import (
     clean_reason,
@@ -48,9 +49,6 @@ from quaid.vault.core_notes import (
     remove_entries,
 )
 from quaid.vault.replacements import ChangeProblem, Replacement
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
 
 T = TypeVar("T")
 SNIPPETS, JOURNAL, PROMOTION, WORKSPACE = "snippets", "journal", "promotion", "workspace"

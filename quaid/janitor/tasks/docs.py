@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from quaid.docs.catalogue import Doc
 from quaid.docs.documentation import MAX_UPDATES
 from quaid.docs.judgements import TASK, judge_doc
 from quaid.docs.updater import describe_since, make_cut, make_edit, quote
-from quaid.docs.updates import ask_cleanup, ask_update
+from quaid.docs.updates import DocUpdate, ask_cleanup, ask_update
 from quaid.errors import ModelAnswerError, ModelRefusedError
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings
-
-if TYPE_CHECKING:
-    from quaid.docs.catalogue import Doc
-    from quaid.docs.updates import DocUpdate
 
 CLEANUP = "docs_cleanup"
 MAX_REFUSED_CHARACTERS = 1_500

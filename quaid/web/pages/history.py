@@ -14,7 +14,7 @@ from quaid.errors import QuaidError
 from quaid.janitor.commits import in_words
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, RUN, TASK, asks
-from quaid.timeline.log import NIGHT
+from quaid.timeline.log import NIGHT, CommitView
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.web.answer import Context, Form, go_to, own_address, page_number
 from quaid.web.rendering import render_reason
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from quaid.local.runs import Run
     from quaid.memory import Memory
-    from quaid.timeline.log import CommitView
     from quaid.timeline.views import Night
 
 MAX_FILES = 40

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
 
 from quaid.capture.note_edit import MARKABLE, MARKS
 from quaid.capture.writer import FORGETTABLE
 from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError
 from quaid.local.claimed import OTHER_PERSON
+from quaid.memory import Memory
 from quaid.model import Kind
+from quaid.recall.provenance import NoteChange, Provenance
 from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
 from quaid.report.health import parse_day
@@ -23,12 +27,6 @@ from quaid.web.pages.review import list_questions
 from quaid.web.rendering import render_markdown, render_note, render_reason
 from quaid.web.templating import memory_path
 from quaid.web.word_diff import diff_versions
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
-    from quaid.recall.provenance import NoteChange, Provenance
 
 MAX_CHANGES = 50
 """The latest changes of a note that are shown."""

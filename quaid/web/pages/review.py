@@ -15,7 +15,7 @@ from quaid.index import documents
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Answer, Question, is_answerable
 from quaid.janitor.vetoes import asks
-from quaid.model import Kind, Use, note_name
+from quaid.model import Edit, Kind, Use, note_name
 from quaid.recall.provenance import list_cited
 from quaid.recall.visibility import may_see
 from quaid.vault import files, frontmatter, notes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from quaid.index.documents import Document
     from quaid.local.runs import Decision
     from quaid.memory import Memory
-    from quaid.model import Edit
 
 MAX_CARDS = 20
 """Questions on the page; the others move up as these are answered."""
