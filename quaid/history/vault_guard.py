@@ -104,7 +104,8 @@ def _find_state(root: Path, repository: Repository | None) -> dict[str, Any]:
     for about in [] if folder.exists() else folder.parent.glob(f"*/{trust.ABOUT_FILE}"):
         record = trust.read_about_file(about)
         is_here, place = (record.get("device"), record.get("inode")) == here, Path(record.get("path") or about)
-        if own != record.get("id") if own and record.get("id") else not is_here:
+        # The inode alone is not enough where there is an id: a new folder often gets the one of a folder that is gone.
+        if own != record.get("id") if own else not (is_here and _is_same(root, repository, record)):
             continue
         is_there = place.exists() and os.path.realpath(place) != os.path.realpath(root)
         if is_there and _read_id(find_repository(place)) == own:

@@ -142,6 +142,18 @@ def test_a_moved_vault_keeps_its_state_and_a_clone_at_its_place_is_trusted(own, 
     assert run(own, "recall", "kayak")[0] == 0
 
 
+def test_a_vault_that_is_gone_and_had_the_same_inode_gives_a_moved_one_no_state(own, tmp_path):
+    about = json.loads((state_folder(own) / "vault.json").read_text())
+    for number in range(5):
+        gone = state_folder(tmp_path / f"gone-{number}")
+        gone.mkdir()
+        (gone / "vault.json").write_text(json.dumps({"device": about["device"], "inode": about["inode"]}))
+    own.rename(tmp_path / "memory")
+    assert quaid("trust", str(tmp_path / "memory"))[0] == 0
+    with Memory.open(tmp_path / "memory") as memory:
+        assert memory.note("and Tom") == 2
+
+
 INSIDE = [".", "quaid.toml", ".git", ".git/config", ".git/objects", ".git/refs", ".git/hooks"]
 
 
