@@ -204,12 +204,12 @@ def list_values(text: str) -> frozenset[tuple[str, str]]:
 
 @lru_cache(maxsize=8192)  # every fact of an answer is compared with every other
 def _claim_words(text: str) -> list[str]:
-    return [word.strip(",;:") for word in claim_key(text).split()]
+    return [word.strip(",;:") for word in normal_form(text).split()]
 
 
 def has_other_value(one: str, other: str) -> bool:
     """Return whether two statements differ in one stretch of words behind the first, as those of two values of one
-    attribute do. They share two words that say something.
+    attribute do. They share two words that say something, and not names alone: those are of the subject.
     """
     left, right = _claim_words(one), _claim_words(other)
     if left[:1] != right[:1]:
@@ -217,8 +217,9 @@ def has_other_value(one: str, other: str) -> bool:
     shorter = min(len(left), len(right))
     first = next((n for n in range(shorter) if left[n] != right[n]), shorter)
     last = next((n for n in range(shorter - first) if left[-1 - n] != right[-1 - n]), shorter - first)
-    same = {*left[:first], *left[len(left) - last :]}
-    return first > 0 and first + last < shorter and len(same - STOP_WORDS) > 1
+    same = {*left[:first], *left[len(left) - last :]} - STOP_WORDS
+    is_of_attribute = any(word.islower() for word in same - {*left[:1]})
+    return first > 0 and first + last < shorter and len(same) > 1 and is_of_attribute
 
 
 def is_about_others(one: str, other: str) -> bool:

@@ -15,6 +15,8 @@ from quaid.index.documents import REPLACING, Document
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
+from quaid.recall.intent import Intent
+from quaid.recall.query import Query
 from quaid.recall.scoring import holding
 from quaid.recall.search import Chosen, Search
 from quaid.recall.successors import REPLACED_BY, REPLACES, Related, relate_successors
@@ -136,7 +138,7 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
     an earlier one, though neither fact names the other. The question must not tell them apart: both match it about as
     well, and it has no word of the earlier alone.
     """
-    day, scores, asked = search.options.day, search.scores, set(search.query.words)
+    day, scores = search.options.day, search.scores
     shown = {each.chunk_id: each for each in candidates}
     citing = {fact: turns for fact, turns in search.cites.items() if not shown.keys().isdisjoint(turns)}
     facts = [search.candidates[each] for each in {**shown, **citing} if each in search.candidates]
@@ -151,7 +153,7 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
         if has_other_value(one.text, other.text) and (order := compare_on(day, one, other)):
             old, new = (one, other) if order < 0 else (other, one)
             is_close = scores.get(new.chunk_id, 0.0) >= CLOSE * scores.get(old.chunk_id, 0.0)
-            if is_close and asked.isdisjoint({*find_words(old.text)}.difference(find_words(new.text))):
+            if is_close and not _names(search.query, old, new):
                 later.setdefault(old.chunk_id, []).append(new)
     for each in states:
         if each.chunk_id in later:
@@ -160,6 +162,11 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
             for chunk_id in {each.chunk_id, *citing.get(each.chunk_id, ())} & shown.keys() - rests_on_both:
                 related.setdefault(chunk_id, {}).setdefault(latest.chunk_id, (STATED_BEFORE, latest))
                 related.setdefault(latest.chunk_id, {}).setdefault(chunk_id, (REPLACES, shown[chunk_id]))
+
+
+def _names(query: Query, wanted: Document, other: Document) -> bool:
+    """Return whether the question has a word of `wanted` that `other` has not."""
+    return not {*find_words(wanted.text)}.difference(find_words(other.text)).isdisjoint(query.words)
 
 
 def compare_on(day: str, one: Document, other: Document) -> int:
@@ -186,7 +193,10 @@ def relate_rivals(search: Search, candidates: Sequence[Document], related: Relat
         if known.keys() >= set(pair):
             one, other = known[pair[0]], known[pair[1]]
             order = compare_on(day, one, other)
-            is_coming = endings.is_coming(one, day) or endings.is_coming(other, day)
+            first, second = (one, other) if order < 0 else (other, one)
+            is_coming = endings.is_coming(first, day)
+            if is_coming and search.query.intent is Intent.WHEN and _names(search.query, first, second):
+                continue  # when it begins is the question
             words = (BEHIND, BEFORE) if is_coming else (EARLIER, LATER)
             first, second = (words if order < 0 else words[::-1]) if order else (CONTRADICTS, CONTRADICTS)
             related.setdefault(one.chunk_id, {})[other.chunk_id] = first, other

@@ -48,6 +48,19 @@ def test_a_home_of_later_years_comes_behind_the_present_one(text):
     assert first.contradicts == second.contradicts == first.later_than == second.earlier_than == ()
 
 
+@pytest.mark.parametrize(("text", "first"), [
+    ("When does Maya start at Bolt?", "coming"), ("When did Maya start at Acme?", "job"),
+    ("Where does Maya work?", "job"), ("Does Maya work at Bolt?", "job"),
+])  # fmt: skip
+def test_when_a_state_begins_is_answered_by_that_state(text, first):
+    jobs = dict([
+        fact("job", "Maya works at Acme until June", "created: 2026-01-02\n", "- [[Maya]] works_at [[Acme]]"),
+        fact("coming", "Maya starts at Bolt", "created: 2026-03-02\nvalid_from: 2030-01-01\n",
+             "- [[Maya]] works_at [[Bolt]]"),
+    ])  # fmt: skip
+    assert ask(make_index(jobs), text, kinds={"fact"}).hits[0].id == first
+
+
 def test_what_will_happen_is_known_now():
     (hit, *_) = ask(make_index(HOMES), "When does Maya see the dentist?").hits
     assert (hit.id, hit.marks) == ("dentist", ())
@@ -189,6 +202,9 @@ def test_what_was_stated_again_is_the_later():
     ("Maya drives a blue Skoda Octavia.", "Maya drives a white Renault Zoe.", True),
     ("The deposit is 600 euros.", "The deposit was raised to 620 euros.", True),
     ("Maya works at Acme.", "Maya quit smoking.", False),  # the subject alone is no attribute
+    ("Maya Chen dislikes ginger.", "Maya Chen learns Greek on Thursdays.", False),
+    ("Maya and Tom live in Ghent.", "Maya and Tom will have no cat.", False),
+    ("Maya Chen lives in Ghent.", "Maya Chen lives in Porto.", True),
     ("Maya has two cats.", "Tom has three cats.", False),
     ("The rent is 600 euros.", "The rent is 600 euros a month.", False),  # one says more
     ("The rent is 600 euros.", "The rent is 600 euros", False),
