@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,7 +14,7 @@ from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
-from quaid.text.endings import HAPPENED
+from quaid.text.endings import list_days
 from quaid.text.zones import order_key
 
 Sort = Literal["date", "title", "path", "kind"]
@@ -120,24 +120,11 @@ def _list_about(connection: IndexConnection, name: str) -> set[int]:
     return found | {candidate.doc_id for candidate in documents.fetch_candidates(connection, chunks).values()}
 
 
-_IS_DATED = (
-    "d.kind = 'fact' AND coalesce(d.valid_from, d.valid_until) IS NOT NULL "
-    "AND (d.superseded_by IS NULL OR d.valid_until IS NOT NULL)"
-)
-"""A fact that was replaced nobody knows when was true nobody knows when."""
-_FIRST = "substr(coalesce(d.valid_from, CASE WHEN d.created < d.valid_until THEN d.created END, d.valid_until), 1, 10)"
-_HAPPENED = ", ".join(f"'{each}'" for each in sorted(HAPPENED))
-_LAST = f"substr(coalesce(d.valid_until, CASE WHEN d.type IN ({_HAPPENED}) THEN d.valid_from END, '9999-12-31'), 1, 10)"
-
-
 class DatedFact(NamedTuple):
-    """A fact with its times, in ISO 8601; `learned` is when it was created, else when its file was last changed. It was
-    true from the day `first` to the day `last`, as far as it says.
-    """
+    """A fact that was true from the day `first` to the day `last` (ISO 8601)."""
 
     fact: Document
-    learned: str
-    first: str | None
+    first: str
     last: str
 
 
@@ -171,40 +158,36 @@ def count_learned(connection: IndexConnection, kind: str = "fact") -> Counter[st
     return Counter(dict(rows))
 
 
-def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
-    """Return the first and the last day (YYYY-MM-DD) of every fact that has one; an open end is the last day of all."""
-    return connection.execute(f"SELECT {_FIRST}, {_LAST} FROM documents d WHERE {_IS_DATED}").fetchall()
-
-
 def count_undated(connection: IndexConnection) -> int:
     """Return how many facts hold that have neither a first nor a last day."""
     where = "kind = 'fact' AND superseded_by IS NULL AND coalesce(valid_from, valid_until) IS NULL"
     return int(connection.execute(f"SELECT count(*) FROM documents WHERE {where}").get)
 
 
-def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
-    """Return the facts that were learned from the day `first` to the day `last`, newest first."""
-    where = f"d.kind = 'fact' AND {_DAY} BETWEEN ? AND ?"
-    return _list_facts(connection, where, f"{DATE} DESC", (first, last, limit, offset))
-
-
-def list_true(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
-    """Return the facts with a first or a last day that were true on a day from `first` to `last`; what began last
-    first.
+def list_learned(
+    connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0
+) -> list[tuple[str, Document]]:
+    """Return the facts that were learned from the day `first` to the day `last`, newest first, each with the time when
+    it was created, else when its file was last changed.
     """
-    where = f"{_IS_DATED} AND {_LAST} >= ? AND {_FIRST} <= ?"
-    return _list_facts(connection, where, f"{_FIRST} DESC", (first, last, limit, offset))
-
-
-def _list_facts(connection: IndexConnection, where: str, order: str, values: Sequence[Any]) -> list[DatedFact]:
     rows = connection.execute(
         # Which they are first, their texts then: SQLite would fetch the text of each.
-        f"SELECT {documents.WITH_CHUNK}, learned, first, last FROM (SELECT d.*, {DATE} AS learned, {_FIRST} AS first, "
-        f"{_LAST} AS last FROM documents d WHERE {where} ORDER BY {order}, path LIMIT ? OFFSET ?) d "
-        f"LEFT JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY {order}, path",
-        values,
+        f"SELECT learned, {documents.WITH_CHUNK} FROM (SELECT d.*, {DATE} AS learned FROM documents d "
+        f"WHERE d.kind = 'fact' AND {_DAY} BETWEEN ? AND ? ORDER BY learned DESC, path LIMIT ? OFFSET ?) d "
+        "LEFT JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY learned DESC, path",
+        (first, last, limit, offset),
     )
-    return [DatedFact(Document(*row[:-3]), *row[-3:]) for row in rows]
+    return [(learned, Document(*row)) for learned, *row in rows]
+
+
+def list_dated(connection: IndexConnection) -> list[DatedFact]:
+    """Return the facts that say when they were true; what began last first. Of one that was replaced nobody knows when
+    nobody knows it.
+    """
+    where = "kind = 'fact' AND coalesce(valid_from, valid_until, '') <> '' "
+    where += "AND (superseded_by IS NULL OR valid_until IS NOT NULL)"
+    found = documents.find_documents(connection, where, with_text=True)
+    return sorted((DatedFact(each, *list_days(each)) for each in found), key=lambda each: each.first, reverse=True)
 
 
 def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:

@@ -121,6 +121,18 @@ def is_true_on(fact: Replaceable, day: str, replaced_on: str | None = None) -> b
     return (fact.valid_from or "")[:10] <= day and not is_over(fact, day, replaced_on)
 
 
+def list_days(fact: Lasting) -> tuple[str, str]:
+    """Return the first and the last day on which a fact was true, as far as it says: without a first day it was true
+    when it was stated, without a last day it is for ever.
+    """
+    first, last = (fact.valid_from or "")[:10], (fact.valid_until or "")[:10]
+    end = _parse(find_end(fact) or "")
+    if end is not None and end < date.max:
+        last = (end - timedelta(days=1)).isoformat()
+    last = last or (first if fact.type in HAPPENED else date.max.isoformat())
+    return first or min((fact.created or last)[:10], last), last
+
+
 def _parse(day: str) -> date | None:
     try:
         return date.fromisoformat(day)

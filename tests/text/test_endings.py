@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from matrices import for_each
 
-from quaid.text.endings import find_end, is_coming, is_over, is_true_on, tell_days
+from quaid.text.endings import find_end, is_coming, is_over, is_true_on, list_days, tell_days
 
 
 def fact(text: str, **fields: str) -> SimpleNamespace:
@@ -110,3 +110,21 @@ def test_odd_ends_do_no_harm(until):
 )  # fmt: skip
 def test_the_days_of_a_fact_are_told_as_what_they_are(told, days):
     assert tell_days(told) == days
+
+
+@for_each("lasting", [
+    fact("Maya lives in Ghent.", valid_from="2026-05-02", valid_until="2026-05-06"),
+    fact("Maya is on leave through 6 May.", valid_from="2026-05-02", valid_until="2026-05-06"),
+    fact("Maya is on leave until 6 May.", valid_from="2026-05-02", valid_until="2026-05-06"),
+    fact("Maya lives in Porto.", valid_from="2026-05-04"),
+])  # fmt: skip
+def test_the_days_of_a_state_are_those_on_which_it_is_true(lasting):
+    first, last = list_days(lasting)
+    for day in (f"2026-05-{number:02}" for number in range(1, 10)):
+        assert (first <= day <= last) is is_true_on(lasting, day), day
+
+
+def test_what_happened_has_its_day_and_an_open_beginning_that_of_the_statement():
+    assert list_days(fact("Tom hiked.", type="event", valid_from="2026-05-12")) == ("2026-05-12", "2026-05-12")
+    assert list_days(fact("Maya is on leave until 6 May.", valid_until="2026-05-06")) == ("2026-04-20", "2026-05-05")
+    assert list_days(fact("Maya lived there until 1 March.", valid_until="2026-03-01")) == ("2026-02-28", "2026-02-28")

@@ -194,7 +194,7 @@ def test_long_lists_are_paged(tmp_path, calm):
 
 def test_bars_are_cut_at_the_period_and_days_that_are_none_have_no_bar():
     def fact(first, last):
-        return DatedFact(candidate(1), "", first, last)
+        return DatedFact(candidate(1), first, last)
 
     assert draw_bar(fact("2025-01-01", "9999-12-31"), "2026-01-01", "2026-01-10") == (0.0, 100.0)
     assert draw_bar(fact("2026-01-06", "2026-01-07"), "2026-01-01", "2026-01-10") == (50.0, 20.0)

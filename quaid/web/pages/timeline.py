@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from quaid.index.listing import DatedFact
-    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 TIMELINE = "/timeline"
@@ -70,7 +69,10 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         shown["entries"] = _by_day((entry.commit.when, entry) for entry in entries[rows * (page - 1) : rows * page])
         total = len(entries)
     else:
-        spans = _Spans(index, lane, today)
+        dated = days.list_dated(index) if lane == "true" else []
+        learned = days.count_learned(index, Kind.EPISODE if lane == "conversations" else Kind.FACT)
+        of_learned = [(day, day, count) for day, count in learned.items()]
+        spans = _Spans([(each.first, each.last, 1) for each in dated] if lane == "true" else of_learned, today)
         counts = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
         highest = max((count for _, count in counts), default=0) or 1
         shown["columns"] = [
@@ -87,9 +89,10 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         if lane == "conversations":
             shown["talks"] = _by_day((talk.started, talk) for talk in days.list_talks(index, *window))
         elif lane == "learned":
-            shown["facts"] = _by_day((each.learned, each.fact) for each in days.list_learned(index, *window))
+            shown["facts"] = _by_day(days.list_learned(index, *window))
         else:
-            dated = days.list_true(index, *window)
+            dated = [each for each in dated if each.first <= period.last and each.last >= period.first]
+            dated = dated[rows * (page - 1) : rows * page]
             scale = (max(period.first, spans.first), min(period.last, spans.last))
             shown["facts"] = [("", [each.fact for each in dated])] if dated else []
             shown["undated"] = days.count_undated(index)
@@ -162,7 +165,7 @@ def draw_bar(fact: DatedFact, first: str, last: str) -> tuple[float, float] | No
     """Return start and width of a fact's bar on a scale between two days, in percent; None for impossible days."""
     try:
         begin, end, start, stop = (
-            date.fromisoformat(_first_day(day)).toordinal() for day in (first, last, fact.first or first, fact.last)
+            date.fromisoformat(_first_day(day)).toordinal() for day in (first, last, fact.first, fact.last)
         )
     except ValueError:
         return None
@@ -176,14 +179,11 @@ def _first_day(period: str) -> str:
 
 
 class _Spans:
-    """The days of a lane: spans from a first to a last day, which count in every period that they touch."""
+    """The days of a lane: spans from a first to a last day, each so many times, which count in every period that they
+    touch.
+    """
 
-    def __init__(self, index: IndexConnection, lane: str, today: str) -> None:
-        if lane == "true":
-            spans = [(first, last, 1) for first, last in days.list_spans(index)]
-        else:
-            kind = Kind.EPISODE if lane == "conversations" else Kind.FACT
-            spans = [(day, day, count) for day, count in days.count_learned(index, kind).items()]
+    def __init__(self, spans: Sequence[tuple[str, str, int]], today: str) -> None:
         self._firsts = sorted(first for first, _, times in spans for _ in range(times))
         self._lasts = sorted(last for _, last, times in spans for _ in range(times))
         known = [today, *(day for first, last, _ in spans for day in (first, last) if day < "9999-12-31")]
