@@ -58,8 +58,8 @@ def run_log(
       quaid log --fact 7k3qd
       quaid log --author Quaid --since yesterday --json
     """
-    after = parse_option_moment("--since", since, local_now())
     with invocation.open() as memory:
+        after = parse_option_moment("--since", since, local_now(memory.settings.timezone))
         trailer = ("Quaid-Session", session) if session else None
         if fact:
             with suppress(NoteNotFoundError):  # a forgotten note is referenced by its whole id

@@ -6,9 +6,8 @@ from typing import Annotated, cast
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
-from quaid.cli.options import check_one_of, flag, option, parse_option_day
+from quaid.cli.options import check_one_of, flag, option, parse_period
 from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, one_line, styled
-from quaid.errors import UsageError
 from quaid.index.listing import SORTS, SUPERSEDED, NoteFilter, Sort, list_notes
 from quaid.model import STATUSES, Kind
 from quaid.text.quoting import short_id
@@ -54,14 +53,10 @@ def run_list(
     check_one_of("kind", kind, _KINDS)
     check_one_of("status", status, _STATUSES)
     check_one_of("sort", [sort], SORTS)
-    now = local_now()
-    first, last = parse_option_day("--since", since, now, end=False), parse_option_day("--until", until, now, end=True)
-    if first and last and first > last:
-        raise UsageError(f"--since {first} is after --until {last}, so nothing is between them. Swap the two.")
-    wanted = NoteFilter(
-        tuple(kind or ()), tuple(of_type or ()), tuple(status or ()), tuple(about or ()), owner, project, first, last
-    )
     with invocation.open() as memory:
+        days = parse_period(("--since", "--until"), since, until, local_now(memory.settings.timezone))
+        chosen = (tuple(names or ()) for names in (kind, of_type, status, about))
+        wanted = NoteFilter(*chosen, owner, project, *days)
         retries, found = memory.index_retries(), None
         while found is None:
             with retries:

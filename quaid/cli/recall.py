@@ -183,13 +183,13 @@ def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
 
 
 def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> int | None:
-    options = {**query.recall_options(local_now()), "keyword_only": keyword_only}
     rank = None
     if len(invocation.vaults) > 1:
         from quaid.federation import Federation
 
         if query.expect is not None:
             raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
+        options = {**query.recall_options(local_now()), "keyword_only": keyword_only}
         with Federation.open(invocation.vaults, query.owner) as federation:
             found = federation.recall(
                 query.text, limit=query.limit, as_of=query.as_of, session=query.session, door="cli", **options
@@ -198,13 +198,13 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
                 invocation.notify(remark)
     elif query.expect is None:
         with invocation.open(owner=query.owner) as memory:
-            found = _recall(invocation, memory, query, options)
+            found = _recall(invocation, memory, query, keyword_only=keyword_only)
     else:
         from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_targets
 
         invocation.is_deciding = True
         with deciding(), invocation.open(owner=query.owner) as memory:
-            found = _recall(invocation, memory, query, options)
+            found = _recall(invocation, memory, query, keyword_only=keyword_only)
             check_decidable(found)
             rank = find_expected(found.hits, query.expect, list_targets(memory.index(), query.expect))
     _notify(invocation, query, found)
@@ -218,8 +218,7 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
     }
     hits = [json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits]
     if query.budget is not None:
-        without = {"channels", "evidence", "ordinal"}
-        hits = [{name: hit[name] for name in hit if name not in without and hit[name]} for hit in hits]
+        hits = [hit | {"channels": {}, "evidence": {}} for hit in hits]
         hits = fit_shapes(hits, query.budget - tokens(render_json(about)))
     invocation.respond(
         render_answer(found, explain=query.explain),
@@ -243,8 +242,9 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
     return 0
 
 
-def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options: dict[str, Any]) -> Recall:
-    if not options["keyword_only"]:
+def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, *, keyword_only: bool) -> Recall:
+    options = {**query.recall_options(local_now(memory.settings.timezone)), "keyword_only": keyword_only}
+    if not keyword_only:
         memory.warm()
     keep = query.expect is None  # a test does not count as a use of a memory
     with invocation.progress(memory) if query.as_of else nullcontext():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Annotated, Any
 
 from quaid.cli import terminal as ui
@@ -79,7 +79,7 @@ def run_stats(
                 ],
             )
         elif health:
-            until = datetime.now(UTC).date()
+            until = local_now(memory.settings.timezone).date()
             last, warning, history = stats.health_stats_of(memory, until)
             shape = {"vault": vault, "until": until, "last_success": last, "warning": warning, "days": history}
             invocation.respond(render_health_stats(history, until, warning), **shape)
@@ -300,8 +300,8 @@ def run_audit(
       quaid audit --since "last week" --source agent:
       quaid audit --json | jq '.sources[] | select(.floods != [])'
     """
-    after = parse_option_moment("--since", since, local_now())
     with invocation.open() as memory, invocation.progress(memory):
+        after = parse_option_moment("--since", since, local_now(memory.settings.timezone))
         found = audit(memory, after, source)
     text = "No commit brought a note. What is not committed yet has no author: git status shows it."
     if found["sources"]:

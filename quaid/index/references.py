@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -327,8 +326,8 @@ class NoteView:
         return self.source.decode("utf-8", "replace")
 
 
-def view_note(index: IndexConnection, reference: str) -> NoteView:
-    """Return the note, or the turn, that `reference` names.
+def view_note(index: IndexConnection, reference: str, today: str) -> NoteView:
+    """Return the note, or the turn, that `reference` names, as known on the day `today` (YYYY-MM-DD).
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
@@ -343,7 +342,7 @@ def view_note(index: IndexConnection, reference: str) -> NoteView:
     if turn is not None and not text:
         raise NoteNotFoundError(reference)
     if document.kind == Kind.ENTITY and not heading:
-        known = read_known(index, document.path, f"{datetime.now().astimezone():%Y-%m-%d}")
+        known = read_known(index, document.path, today)
         facts = tuple(" ".join([each.text, *(f"({day})" for day in tell_days(each))]) for each in known.facts)
         return NoteView(document, text, known.edges, known=facts)
     edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])

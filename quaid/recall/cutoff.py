@@ -55,7 +55,7 @@ def fit_shapes(shapes: Iterable[dict[str, Any]], budget: int) -> list[dict[str, 
     fitted: list[dict[str, Any]] = []
     beside = []
     for shape in shapes:
-        bare = {name: value for name, value in shape.items() if name != "beside"}
+        bare = {name: [] if name == "beside" else value for name, value in shape.items()}
         over = _size(bare) - budget
         if over > 0 and fitted:
             break

@@ -132,6 +132,8 @@ def test_a_budget_counts_all_that_json_has(herons, budget):
     _, out, _ = quaid(herons, "recall", "Where was the heron?", "--budget", str(budget), "--json")
     assert tokens(out) <= budget
     assert all(hit["text"] and hit["id"] and hit["score"] for hit in json.loads(out)["hits"])
+    whole = json.loads(quaid(herons, "recall", "Where was the heron?", "--json")[1])["hits"][0]
+    assert all(hit.keys() == whole.keys() for hit in json.loads(out)["hits"])
     assert json.loads(out)["hits"]
 
 
