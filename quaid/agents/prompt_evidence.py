@@ -44,6 +44,8 @@ _MIN_QUESTION = 2
 """Words of a question within a prompt: `did we ever do that?` is no query alone."""
 _MAX_SHORT = 80
 """A sentence that ends in a question mark may state something before it, if it is longer."""
+_ASIDE = re.compile(r"\[[^\[\]]*\]")
+"""What a program notes of a message, such as what a photo in it shows."""
 _SENTENCE_END = re.compile(r"(?<=[.?!:])\s+|\n\s*|(?<=[？。！])")  # noqa: RUF001
 _ASSISTANTS = frozenset({"assistant", "ai"})
 _QUESTION_MARKS = ("?", "？")  # noqa: RUF001
@@ -100,7 +102,7 @@ class AskedWords:
 
     def weigh(self, hit: Hit) -> Evidence:
         """Return the evidence for `hit` alone, for a turn with the question that it answers."""
-        statement = hit.text if hit.turn is None else drop_questions(hit.text)
+        statement = hit.text if hit.turn is None else drop_questions(_ASIDE.sub(" ", hit.text)).strip()
         if not statement:
             return NONE
         before = find_asked(hit)

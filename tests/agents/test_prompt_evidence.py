@@ -44,6 +44,12 @@ def test_a_word_that_is_there_by_chance_is_not(prompt, text, likeness):
     assert not AskedWords(prompt).weigh(hit(text, likeness)).is_enough
 
 
+def test_what_a_photo_shows_is_no_evidence():
+    sky, lake = AskedWords("why is the sky blue"), AskedWords("which lake did we see")
+    assert not sky.weigh(hit("Look! [shares a photo of a blue sky]", 0.2, turn=1)).is_enough
+    assert lake.weigh(hit("We saw the lake at last. [shares a photo]", 0.5, turn=1)).is_enough
+
+
 def test_it_does_not_matter_what_else_was_found():
     asked = AskedWords("what am I allergic to?")
     assert asked.weigh(hit("Hanna is allergic to walnuts.", 0.4)).is_enough

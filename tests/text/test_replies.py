@@ -13,11 +13,13 @@ REPLIES = [
     "ठीक है", "1, 2", "тоже 3", "good morning!", "buenos dias", "Merci beaucoup, à demain", "شكرا جزيلا", "早上好", "また明日",
     "thanks my friend", "you're the best, thank you so much!", "good morning, how are you today?", "wow, that was quick", "danke mein Freund",
     "hope you had a good weekend!", "gracias amigo", "Great job, everyone", "lol, hilarious",
+    "hello again, ready to begin?", "all right, sounds like a plan", "alright, shall we start?", "understood, no worries", "ok I'm back",
 ]  # fmt: skip
 QUESTIONS = [
     "peanuts?", "is Maya in?", "Wo ist Maya?", "Katze", "gato", "la Paz", "Где Майя?", "арахис", "花生", "猫", "好吃的花生", "银行", "はな", "かに",
     "ミソはどこ", "猫は何ですか", "땅콩", "마야는 어디?", "ถั่ว", "أين مايا", "माया कहाँ है", "good morning Vietnam?", "his morning", "guten Appetit",
     "who is my friend?", "thanks, when is the weekend?", "great, what is the idea?", "thanks, is my friend vegan?", "thank the team in Oslo",
+    "ready for the exam?", "shall we start the heating?", "alright, when do we start?", "did the course start?",
 ]  # fmt: skip
 
 
