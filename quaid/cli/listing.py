@@ -54,9 +54,17 @@ def run_list(
     check_one_of("status", status, _STATUSES)
     check_one_of("sort", [sort], SORTS)
     with invocation.open() as memory:
-        days = parse_period(("--since", "--until"), since, until, local_now(memory.settings.timezone))
-        chosen = (tuple(names or ()) for names in (kind, of_type, status, about))
-        wanted = NoteFilter(*chosen, owner, project, *days)
+        first, last = parse_period(("--since", "--until"), since, until, local_now(memory.settings.timezone))
+        wanted = NoteFilter(
+            tuple(kind or ()),
+            tuple(of_type or ()),
+            tuple(status or ()),
+            tuple(about or ()),
+            owner,
+            project,
+            first,
+            last,
+        )
         retries, found = memory.index_retries(), None
         while found is None:
             with retries:

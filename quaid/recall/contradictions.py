@@ -190,17 +190,18 @@ def relate_rivals(search: Search, candidates: Sequence[Document], related: Relat
     rivals = {each.doc_id: each for each in holding(search, fetched.values())}
     known = rivals | facts
     for pair in sorted(pairs):
-        if known.keys() >= set(pair):
-            one, other = known[pair[0]], known[pair[1]]
-            order = compare_on(day, one, other)
-            first, second = (one, other) if order < 0 else (other, one)
-            is_coming = endings.is_coming(first, day)
-            if is_coming and search.query.intent is Intent.WHEN and _names(search.query, first, second):
+        if not known.keys() >= set(pair):
+            continue
+        one, other = known[pair[0]], known[pair[1]]
+        order = compare_on(day, one, other)
+        old, new = (other, one) if order > 0 else (one, other)
+        words = (EARLIER, LATER) if order else (CONTRADICTS, CONTRADICTS)
+        if order and any(endings.is_coming(each, day) for each in (old, new)):
+            if search.query.intent is Intent.WHEN and _names(search.query, old, new):
                 continue  # when it begins is the question
-            words = (BEHIND, BEFORE) if is_coming else (EARLIER, LATER)
-            first, second = (words if order < 0 else words[::-1]) if order else (CONTRADICTS, CONTRADICTS)
-            related.setdefault(one.chunk_id, {})[other.chunk_id] = first, other
-            related.setdefault(other.chunk_id, {})[one.chunk_id] = second, one
+            words = BEHIND, BEFORE
+        related.setdefault(old.chunk_id, {})[new.chunk_id] = words[0], new
+        related.setdefault(new.chunk_id, {})[old.chunk_id] = words[1], old
     return [*rivals.values()]
 
 
