@@ -149,7 +149,7 @@ class Memory(OpenVault):
         while True:
             with retries:
                 index, answers, git = self.index(), self.answers, self.settings.git
-                view, visible = view_note(index, reference, answers.today), answers.visible_commits()
+                view, visible = view_note(index, reference, self.settings.timezone), answers.visible_commits()
                 return explain(view, index, self.git, self.root, git, visible, answers.owner_names)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:

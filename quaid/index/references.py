@@ -20,6 +20,7 @@ from quaid.index.port import IndexConnection
 from quaid.model import Edge, Kind, name_key, note_name, without_ending
 from quaid.text.endings import tell_days
 from quaid.text.invisible import whole
+from quaid.text.zones import local_now
 
 _MAX_ID_LENGTH = 200
 """Longer references are sentences; SQLite would refuse them as a pattern."""
@@ -326,8 +327,8 @@ class NoteView:
         return self.source.decode("utf-8", "replace")
 
 
-def view_note(index: IndexConnection, reference: str, today: str) -> NoteView:
-    """Return the note, or the turn, that `reference` names, as known on the day `today` (YYYY-MM-DD).
+def view_note(index: IndexConnection, reference: str, timezone: str) -> NoteView:
+    """Return the note, or the turn, that `reference` names, as known today in the zone `timezone`.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
@@ -342,7 +343,7 @@ def view_note(index: IndexConnection, reference: str, today: str) -> NoteView:
     if turn is not None and not text:
         raise NoteNotFoundError(reference)
     if document.kind == Kind.ENTITY and not heading:
-        known = read_known(index, document.path, today)
+        known = read_known(index, document.path, local_now(timezone).date().isoformat())
         facts = tuple(" ".join([each.text, *(f"({day})" for day in tell_days(each))]) for each in known.facts)
         return NoteView(document, text, known.edges, known=facts)
     edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])

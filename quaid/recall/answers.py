@@ -26,7 +26,6 @@ from quaid.recall.trace import with_degraded
 from quaid.recall.visibility import VisibleCommits, read_core_notes
 from quaid.settings import Settings
 from quaid.sync.embedding import Progress
-from quaid.text.zones import local_now
 from quaid.vault import files
 from quaid.vault.layout import is_note_path
 
@@ -63,11 +62,6 @@ class Answers:
     def owner_names(self) -> tuple[str, ...]:
         """The names that `my` refers to."""
         return list_owner_names(self._vault.root, self._vault.settings, self._vault.owners)
-
-    @property
-    def today(self) -> str:
-        """The day of the owner, YYYY-MM-DD."""
-        return local_now(self._vault.settings.timezone).date().isoformat()
 
     def recall(
         self, query: str, options: RecallOptions, *, as_of: str | None = None, session: str | None = None,
@@ -149,7 +143,7 @@ class Answers:
         retries, view = self._vault.index_retries(), None
         while view is None:
             with retries:
-                view = view_note(self._vault.index(), reference, self.today)
+                view = view_note(self._vault.index(), reference, self._vault.settings.timezone)
         data = files.read_note(self._vault.root, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)

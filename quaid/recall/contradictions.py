@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import cmp_to_key, partial
 from itertools import combinations, product
-from typing import Protocol
 
 from quaid.claims import has_other_value
 from quaid.index import documents, graph
@@ -64,24 +63,9 @@ SILENT = frozenset({BEHIND, BEFORE, REPLACES})
 
 _MAX_DAY = 31
 _ID, _STAMP = 26, 10
-"""Characters of an id, and of the millisecond that it begins with."""
+"""Characters of an id that Quaid has made, and of the millisecond that it begins with."""
 
 Edge = tuple[str, str, str]
-
-
-class DatedStatement(Protocol):
-    """A fact with the days (ISO 8601) on which it became true and was stated. The first characters of an id that Quaid
-    has made are the millisecond in which the note was made.
-    """
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def valid_from(self) -> str | None: ...
-
-    @property
-    def created(self) -> str | None: ...
 
 
 def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen], Related]:
@@ -118,18 +102,18 @@ def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen
     result: list[Chosen] = []
     for chunk_id in wanted:
         for key in (chunk_id, *near.get(chunk_id, ())):
-            place(found, ahead, key, result, 0.0)
+            _place(found, ahead, key, result, 0.0)
     return result, related
 
 
-def place(
+def _place(
     found: dict[int, Chosen], ahead: Mapping[int, list[Document]], chunk_id: int, result: list[Chosen], least: float
 ) -> None:
     """Move a memory from `found` to `result`, behind all that comes ahead of it, which has at least its score."""
     if chunk_id in found:
         candidate, score, count = found.pop(chunk_id)
         for other in ahead.get(chunk_id, ()):
-            place(found, ahead, other.chunk_id, result, max(score, least))
+            _place(found, ahead, other.chunk_id, result, max(score, least))
         result.append((candidate, max(score, least), count))
 
 
@@ -286,24 +270,22 @@ def _may_be_one_day(day: str, other: str) -> bool:
     return months <= {wanted.month} and (not small or wanted.day in small) and small <= {wanted.day, wanted.month}
 
 
-def compare_times(one: DatedStatement, other: DatedStatement) -> int:
+def compare_times(one: Document, other: Document) -> int:
     """Return 1 if `one` is the later of two facts about one state, -1 if `other` is, 0 if nobody can tell.
 
     The fact that began later is the later one. If only one has a beginning, the other was true when it was stated: it
     is the earlier one if it was stated before that beginning. If both were stated after it, the last statement is the
     later one.
     """
-    begun = [(fact.valid_from or "")[:10] for fact in (one, other)]
-    stated = [order_key(fact.created) for fact in (one, other)]
-    if all(begun) and begun[0] != begun[1]:
-        return 1 if begun[0] > begun[1] else -1
-    moments = [
-        (at, fact.id[:_STAMP] if len(fact.id) == _ID else "") for at, fact in zip(stated, (one, other), strict=True)
-    ]
-    if moments[0] != moments[1] and all(stated):
-        return 1 if moments[0] > moments[1] else -1
-    days = [since or (fact.created or "")[:10] for since, fact in zip(begun, (one, other), strict=True)]
-    return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
+    pair = one, other
+    begun = [(fact.valid_from or "")[:10] for fact in pair]
+    stamps = [fact.id[:_STAMP] if len(fact.id) == _ID else "" for fact in pair]
+    stated = [fact.created and f"{order_key(fact.created)}\0{at}" for fact, at in zip(pair, stamps, strict=True)]
+    days = [since or (fact.created or "")[:10] for since, fact in zip(begun, pair, strict=True)]
+    for first, second in (begun, stated, days):
+        if first and second and first != second:
+            return 1 if first > second else -1
+    return 0
 
 
 def _state(relation: str) -> str:

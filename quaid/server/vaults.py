@@ -184,7 +184,7 @@ class ServedMemory:
     def get(self, reference: str) -> NoteView:
         """Return the referenced note, turn or section; NoteNotFoundError, AmbiguousReferenceError."""
         with self._visible.snapshot():
-            view = view_note(self._visible, reference, local_now(self.settings.timezone).date().isoformat())
+            view = view_note(self._visible, reference, self.settings.timezone)
             commit = contents.get_meta(self._visible, COMMIT) or ""
         mirror = self._folder.mirror
         if mirror.resolve(commit) is None:  # another server has indexed it

@@ -123,7 +123,7 @@ def show_ask(memory: Memory, request: Request) -> Context:
         for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]:
             text = ""
             with suppress(QuaidError):  # it is not there any more
-                text = view_note(index, hit_id, now.date().isoformat()).text.strip()
+                text = view_note(index, hit_id, memory.settings.timezone).text.strip()
             left_out[why].append((hit_id, score, text))
     settings = memory.settings.recall
     stages = trace.get("stages", ())
