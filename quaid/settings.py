@@ -202,7 +202,7 @@ class PolicySettings:
 
 
 _ALWAYS_APPLIED = ("approve", "graduate", "keep_both", "digest")
-_COVERED_BY = {"correct": "supersede", "date": "rewrite", "link": "rewrite", "pin": "forget", "distil": "fold"}
+_COVERED_BY = {"correct": "supersede", "date": "rewrite", "link": "rewrite", "pin": "forget"}
 
 
 def find_policy_key(kind: str) -> str:

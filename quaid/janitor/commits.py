@@ -36,7 +36,6 @@ _DONE = {
     "graduate": ("activated", "fact"),
     "promote": ("promoted", "fact"),
     "fold": ("added observations to", "core note"),
-    "distil": ("distilled the journal into", "core note"),
     "trim": ("shortened", "core note"),
     "update": ("updated", "document"),
     "shorten": ("shortened", "document"),

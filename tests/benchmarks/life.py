@@ -311,7 +311,7 @@ class StandIn(Service):
         self.spent = Spent()
         self.rules: Mapping[str, Callable[[str, Prompt], dict[str, Any]]] = {
             "extract": _extract, "review": _review, "compare": _compare, "resolve": _resolve, "snippets": _fold,
-            "workspace": _shorten, "promotion": _promote, "decay_review": _keep, "edges": _relate, "relations": _name,
+            "workspace": _shorten, "decay_review": _keep, "edges": _relate, "relations": _name,
         }  # fmt: skip
 
     @property
@@ -465,11 +465,21 @@ def _says(note: str, text: str) -> bool:
 
 
 def _fold(question: str, _: Prompt) -> dict[str, Any]:
-    """A middling model: it folds what is new, and half of what is trivial."""
-    note, verdicts, seen = _slot(question, "note"), [], set()
+    """A middling model: it folds what is new, and half of what is trivial; of the facts, two that last get a line."""
+    note, seen = _slot(question, "note"), set()
+    verdicts: list[dict[str, Any]] = []
+    discarded: list[int] = []
     for line in _lines(_slot(question, "observations")):
         text = line["text"]
         is_new = not _says(note, text) and text not in seen
+        if line.get("from") == "facts":
+            is_lasting = any(word in text for word in LASTING) or read_value(text) is not None
+            chosen = is_new and is_lasting and sum(one["verdict"] == "rewrite" for one in verdicts) < 2
+            reason = "She says it often, and it changes how to help her."
+            verdict = {"verdict": "rewrite", "text": text.rstrip("."), "reason": reason} if chosen else None
+            verdicts += [{"n": line["n"], **verdict}] if verdict else []
+            discarded += [] if verdict else [line["n"]]
+            continue
         is_folded = is_new and (not is_trivia(text) or zlib.crc32(text.encode()) % 2 == 0)
         seen.add(text)
         reason = "It tells how to help her." if is_folded else "The note says it, or it passes."
@@ -482,7 +492,7 @@ def _fold(question: str, _: Prompt) -> dict[str, Any]:
                 "reason": reason,
             }
         )
-    return {"observations": verdicts}
+    return {"observations": verdicts, "discard": discarded}
 
 
 def _shorten(question: str, _: Prompt) -> dict[str, Any]:
@@ -499,17 +509,6 @@ def _shorten(question: str, _: Prompt) -> dict[str, Any]:
             break
         changes.append({"from": n, "to": n, "replace": "", "reason": "A later line says it, or it has passed."})
     return {"changes": changes}
-
-
-def _promote(question: str, prompt: Prompt) -> dict[str, Any]:
-    notes, chosen = _slot(question, "notes"), []
-    for line in _lines(_slot(question, "facts")):
-        text = line["text"]
-        is_lasting = any(word in text for word in LASTING) or (read_value(text) is not None)
-        if is_lasting and text.rstrip(".") not in notes:
-            chosen.append({"n": line["n"], "file": "USER.md", "section": "Learned", "line": text.rstrip("."),
-                           "reason": "She says it often, and it changes how to help her."})  # fmt: skip
-    return {"promotions": chosen[:2]}
 
 
 def _keep(question: str, _: Prompt) -> dict[str, Any]:

@@ -152,7 +152,7 @@ class TalkativeJudge(Judge):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answers |= {"snippets": self._fold, "journal": self._distil}
+        self.answers |= {"snippets": self._fold}
 
     def answer_to(self, body: dict) -> dict:
         answer = super().answer_to(body)
@@ -163,15 +163,17 @@ class TalkativeJudge(Judge):
 
     def _fold(self, question: str) -> dict:
         asked = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
-        verdicts = [(line["n"], "fold" if line["n"] % 2 else "discard") for line in asked]
+        theme = "The owner is at their best when they make things with their hands."
+        entries = [line["n"] for line in asked if line.get("from") == "journal"]
+        texts = {n: theme if n == min(entries) else None for n in entries}
+        verdicts = [
+            (n, "rewrite" if texts.get(n) else "fold" if n % 2 and n not in texts else "discard")
+            for n in (line["n"] for line in asked)
+        ]
         return {"observations": [
-            {"n": n, "verdict": verdict, "section": "About", "text": None, "reason": REASONS[n % len(REASONS)]}
+            {"n": n, "verdict": verdict, "section": "About", "text": texts.get(n), "reason": REASONS[n % len(REASONS)]}
             for n, verdict in verdicts
         ]}  # fmt: skip
-
-    def _distil(self, question: str) -> dict:
-        theme = "The owner is at their best when they make things with their hands."
-        return {"themes": [{"text": theme, "section": None, "entries": [1]}]}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 77_200,
+    "lines": 77_040,
     "record classes": 305,
     "record fields": 1_814,
     "lambdas without arguments": 1,

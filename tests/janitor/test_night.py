@@ -227,10 +227,10 @@ OBEDIENT = {
     "review": for_each(verdict="rewrite", rewrite=EVIL),
     "compare": compare(verdict="same", keep="merge", merged_text=EVIL),
     "workspace": {"changes": [{"from": 1, "to": 1, "replace": EVIL, "reason": "The fact says so."}]},
-    "promotion": lambda question: {
-        "promotions": [
-            {"n": told["n"], "file": "USER.md", "section": "", "line": EVIL, "reason": "The fact says so."}
-            for told in for_each(verdict="x")(question)["verdicts"][:5]
+    "snippets": lambda question: {
+        "observations": [
+            {"n": told["n"], "verdict": "rewrite", "text": EVIL, "reason": "The fact says so."}
+            for told in for_each(verdict="x")(question)["verdicts"]
         ]
     },
 }

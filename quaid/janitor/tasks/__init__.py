@@ -43,12 +43,10 @@ TASKS: tuple[Task, ...] = (
     Task("resolve", "memory", "resolve"),  # decides which of two such facts holds, and since when, or asks you
     Task("decay", "memory", "decay"),  # asks about facts that nobody has needed for long; a model judges them first
     Task("graduate", "memory", "review"),  # makes approved facts active
-    Task("promotion", "workspace", "core_notes", needs_model=True),  # proposes important facts for the core notes
     Task("workspace", "workspace", "core_notes", needs_model=True),  # keeps the core notes short
     Task("docs_staleness", "projects", "docs", needs_model=True),  # updates documents whose sources changed
     Task("docs_cleanup", "projects", "docs", needs_model=True),  # shortens documents that have grown
-    Task("snippets", "journal", "core_notes", needs_model=True),  # adds observations to the core notes
-    Task("journal", "journal", "core_notes", needs_model=True),  # distils the journal into the core notes
+    Task("snippets", "", "core_notes", needs_model=True),  # adds observations, themes and facts to the core notes
     Task("gaps", "workspace", "gaps"),  # lists questions without an answer
     Task("rag", "projects"),  # indexes the documents of projects
     Task("cleanup"),  # removes what is no longer needed from the state folder

@@ -1,9 +1,9 @@
-"""Core notes: four kinds of edits that a model proposes for the notes an agent reads before every conversation.
+"""Core notes: what a model proposes for the notes an agent reads before every conversation.
 
-`snippets` merges observations, `journal` distils entries, `promotion` adds important facts, `workspace` shortens a
-note that has grown too long. Each is a prompt with its items and checks, and a decision that edits the note. The
-owner's lines stay; only `workspace` proposes to change them, and always asks. What leaves the snippets or the journal
-does so in the same commit, so that undoing it brings everything back.
+`snippets` asks one question about all of them: what becomes of observations, of journal entries, of lines whose facts
+were replaced, and which important facts get a line. `workspace` shortens what their owner wrote. The owner's lines
+stay; where one would change, they are asked. What leaves the snippets or the journal does so in the same commit, so
+that undoing it brings everything back.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from quaid.claims import find_lost_words, is_same_claim, problem_of
-from quaid.index import documents
+from quaid.index import documents, graph
 from quaid.index.documents import Document, list_living
 from quaid.index.port import IndexConnection
-from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
+from quaid.janitor.decision import fact_evidence
+from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines
 from quaid.janitor.model_text import (
     clean_reason,
     find_unsupported,
@@ -50,14 +51,11 @@ from quaid.vault.core_notes import (
 )
 from quaid.vault.replacements import ChangeProblem, Replacement
 
-T = TypeVar("T")
-SNIPPETS, JOURNAL, PROMOTION, WORKSPACE = "snippets", "journal", "promotion", "workspace"
-READ = "journal read"
-"""The task that stores that an entry came to nothing."""
+SNIPPETS, WORKSPACE = "snippets", "workspace"
 SUSPICIOUS = 10
 """An answer that drops all of this many observations is refused."""
-MIN_JOURNAL_DAYS, MIN_ENTRIES, MAX_THEMES = 7, 3, 5
-"""A journal is distilled when it has this many new entries and the oldest of them is this many days old."""
+MIN_JOURNAL_DAYS, MIN_ENTRIES = 7, 3
+"""A journal is read when it has this many new entries and the oldest of them is this many days old."""
 MIN_AGE_DAYS = 7.0
 MAX_OFFERED = 50
 """The most important facts, those that a core note already has included: so that the list is stable."""
@@ -73,45 +71,20 @@ UNKNOWN_IMPORTANCE = 0.5
 SAME_WORDS = 0.5
 """A line with more than this share of its words in a fact is about the same."""
 MAX_LINE_CHARACTERS = 240
-MAX_SECTION_CHARACTERS = 60
 MIN_LEFT = core_notes.MAX_CHARACTERS // 2
 """Characters that a shortened note must keep, or half of the note if that is less: a larger cut is careless."""
-_SECTION_MARKS = "#[]|^<>%*`\\"
 
 
-@dataclass(frozen=True, slots=True)
-class _CoreNote:
-    """A core note that may be edited; `before` is None where there is none yet."""
-
-    path: str
-    before: bytes | None
-    text: str
-
-    def edit(self, after: str) -> list[Edit]:
-        return [Edit(self.path, self.before, after.encode())] if after != self.text else []
+def _text(note: Edit) -> str:
+    """Return the text of a core note, which is an edit from the bytes on disk to that text."""
+    return (note.after or b"").decode("utf-8")
 
 
-class _CoreQuestion(ModelQuestion[T]):
-    """A question about one core note and items for it."""
-
-    slot = ""
-    """The slot of the prompt that shows the items."""
-
-    def __init__(self, context: TaskContext, note: _CoreNote) -> None:
-        super().__init__(context)
-        self.note = note
-
-    def inputs(self, batch: Sequence[T]) -> dict[str, str]:
-        sections = json.dumps(core_notes.section_titles(self.note.text), ensure_ascii=False)
-        items = numbered_lines(map(self.show, batch))
-        return {"name": self.note.path, "note": self.note.text, "sections": sections, self.slot: items}
-
-    def key(self, task: str, *evidence: str) -> str:
-        """The key of a judgement made next to the note as it is."""
-        return evidence_key(task, self.note.path, notes.content_hash(self.note.before or b""), *evidence)
+def _edit(note: Edit, after: str) -> list[Edit]:
+    return [replace(note, after=after.encode())] if after != _text(note) else []
 
 
-def _list_notes(context: TaskContext) -> Iterator[_CoreNote]:
+def _list_notes(context: TaskContext) -> Iterator[Edit]:
     """Yield the core notes that may be edited: none that is pinned, verified, in the middle of a merge, or not text."""
     for path in CORE_FILES:
         data = context.read(path)
@@ -121,7 +94,7 @@ def _list_notes(context: TaskContext) -> Iterator[_CoreNote]:
             continue
         note = notes.parse_note(path, data or b"", place=context.layout)
         if not (note.pinned or note.verified or markdown.has_conflict_markers(text)):
-            yield _CoreNote(path, data, text)
+            yield Edit(path, data, data or b"")
 
 
 def _read_text(context: TaskContext, path: str) -> tuple[bytes, str]:
@@ -137,11 +110,11 @@ def _remove_file_if_empty(path: str, before: bytes, rest: str) -> Edit:
     return Edit(path, before, rest.encode() if rest.removeprefix("\ufeff").strip() else None)
 
 
-def _store_evidence(context: TaskContext, task: str, key: str, evidence: Collection[str]) -> None:
+def _store_evidence(context: TaskContext, key: str, evidence: Collection[str]) -> None:
     """Store what the decision `key` rests on. With a sixth observation, a decision about five has another key: what a
     refused decision rested on is not proposed again in other company.
     """
-    context.judgements.add(task, {evidence_key("evidence", key): " ".join(sorted(evidence))})
+    context.judgements.add(SNIPPETS, {evidence_key("evidence", key): " ".join(sorted(evidence))})
 
 
 def _read_refused_evidence(context: TaskContext) -> set[str]:
@@ -151,42 +124,75 @@ def _read_refused_evidence(context: TaskContext) -> set[str]:
     return {part for parts in known.values() for part in parts.split()}
 
 
-# -- snippets --------------------------------------------------------------------------------------------------------
+# -- one question ----------------------------------------------------------------------------------------------------
 
 
-Item = tuple[str, str, str, str]
-"""A core note, a text, what became of the fact that it rests on, and the note of that fact's successor. With the third
-the text is a line of the core note, without it an observation about it.
-"""
+class Item(NamedTuple):
+    """What is asked about the core note `file`. `source` is the note that has the `text`: observations, a journal, a
+    fact. A line of the core note comes with what is true `now`; its `source` is the fact that it will link to, if any.
+    """
+
+    file: str
+    text: str
+    source: str
+    now: str = ""
+
+    @property
+    def is_entry(self) -> bool:
+        return self.source.endswith(".journal.md")
+
+    @property
+    def is_fact(self) -> bool:
+        return not (self.now or self.is_entry or self.source.endswith(".snippets.md"))
+
+    @property
+    def evidence(self) -> str:
+        return evidence_key("line", self.file, self.text, self.now) if self.now else headings.text_key(self.text)
 
 
-class _Snippets(ModelQuestion[Item]):
-    """Asks what becomes of observations, and of lines whose facts were replaced: one question for all core notes."""
+class _Question(ModelQuestion[Item]):
+    """Asks what becomes of all items of all core notes."""
 
     prompt = SNIPPETS
     items = "observations"
+    bare = ("discard", {"verdict": "discard"})
+    input_tokens = 16_000
     output_tokens = 60
 
-    def __init__(self, context: TaskContext, core: Sequence[_CoreNote]) -> None:
+    def __init__(
+        self, context: TaskContext, core: Sequence[Edit], items: Collection[Item], facts: Mapping[Item, Document]
+    ) -> None:
         super().__init__(context)
         self._core = core
+        self._facts = facts
+        self._entries = [item for item in items if item.is_entry]
         self._bullets = [
-            (note.path, words)
+            (note.rel_path, words)
             for note in core
-            for bullets in [{note.text[start:end].strip(): words for start, end, words in list_bullets(note.text)}]
-            for words in [bullets.get(line.strip(), "") for line in note.text.split("\n")]
+            for bullets in [{_text(note)[start:end].strip(): words for start, end, words in list_bullets(_text(note))}]
+            for words in [bullets.get(line.strip(), "") for line in _text(note).split("\n")]
         ]
         """The list item in each line of the notes; empty for a line that has none."""
 
-    def show(self, item: Item) -> dict[str, str]:
-        return without_empty({"file": item[0], "text": plain_line(item[1]) if item[2] else item[1], "now": item[2]})
+    def show(self, item: Item) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "file": item.file,
+            "text": plain_line(item.text) if item.now else item.text,
+            "now": item.now,
+        }
+        shown |= {"from": "journal"} if item.is_entry else {}
+        if item.is_fact:
+            fact = self._facts[item]
+            since = {"said": (fact.created or "")[:10], "since": fact.valid_from, "speaker": fact.speaker}
+            shown |= {"from": "facts", "category": fact.type, **since}
+        return without_empty(shown)
 
     def inputs(self, batch: Sequence[Item]) -> dict[str, str]:
         shown: list[str] = []
         count = 0
         for note in self._core:
-            head = {"file": note.path, "sections": core_notes.section_titles(note.text)}
-            lines = note.text.split("\n")
+            head = {"file": note.rel_path, "sections": core_notes.section_titles(_text(note))}
+            lines = _text(note).split("\n")
             shown.append(json.dumps(head, ensure_ascii=False))
             shown += [f"{n}\t{line.rstrip()}" for n, line in enumerate(lines, count + 1)]
             count += len(lines)
@@ -194,7 +200,7 @@ class _Snippets(ModelQuestion[Item]):
 
     def find_problems(self, item: Item, given: Mapping[str, Any]) -> Iterator[str]:
         if len(self._find_replaced(item, given)) < len(given.get("replaces") or ()):
-            yield f"`replaces` has a number that is no list item of {item[0]}"
+            yield f"`replaces` has a number that is no list item of {item.file}"
         if given["verdict"] != "rewrite":
             return
         text = given.get("text")
@@ -202,22 +208,38 @@ class _Snippets(ModelQuestion[Item]):
             yield "it has no text"
             return
         unsafe = "" if is_safe_line(text) else "it hides or orders something"
-        if item[2]:
-            added = find_unsupported(text, item)
-            problem = f"it says {', '.join(added)}, which neither the line nor `now` does" if added else ""
-        else:  # it may name the owner, whom an observation is about without naming them
-            problem = problem_of(text, [item[1]], self.context.settings.owner_name) or ""
-        yield from filter(None, (statement_problem(text), problem, unsafe))
+        length = f"it is longer than {MAX_LINE_CHARACTERS} characters" if len(text) > MAX_LINE_CHARACTERS else ""
+        yield from filter(None, (statement_problem(text), self._find_addition(item, text), unsafe, length))
+
+    def _find_addition(self, item: Item, text: str) -> str:
+        """Return what the new wording of an item says that it may not say."""
+        if not (item.now or item.is_entry or item.is_fact):  # it may name the owner, whom an observation is about
+            return problem_of(text, [item.text], self.context.settings.owner_name) or ""
+        sources: list[str] = [*item]
+        if item.is_entry:
+            sources = [f"{entry.text} {notes.format_day(entry.text[:10])}" for entry in self._entries]
+            sources += [_text(note) for note in self._core]
+        elif item.is_fact:
+            fact, lines = self._facts[item], [line for note in self._core for line in _text(note).splitlines()]
+            if headings.text_key(text) in {headings.text_key(plain_line(line)) for line in lines}:
+                return "a core note says that already"
+            sources = [item.text, fact.speaker or ""]
+            sources += [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
+        # A theme is worded freely: only its numbers can be checked against the entries.
+        added = [new for new in find_unsupported(text, sources) if not item.is_entry or any(map(str.isdigit, new))]
+        return f"it says {', '.join(added)}, which neither the text nor `now` does" if added else ""
 
     def find_carelessness(self, batch: Sequence[Item], given: Sequence[Mapping[str, Any]]) -> str:
-        drops_all = sum(item["verdict"] == "discard" for item in given) >= len(batch) >= SUSPICIOUS
-        return f"it lets go of all {len(batch)} observations" if drops_all else ""
+        observed = [one["verdict"] for item, one in by_number(given, batch) if item.source.endswith(".snippets.md")]
+        drops_all = len(observed) >= SUSPICIOUS and {*observed} == {"discard"}
+        return f"it lets go of all {len(observed)} observations" if drops_all else ""
 
     def read(self, item: Item, given: Mapping[str, Any], answer: Answer) -> Judgement:
-        # Without a usable rewording, a text stays as it is.
+        # Without a usable rewording, a text stays as it is and where it is.
         is_reworded = given["verdict"] == "rewrite" and not list(self.find_problems(item, given))
+        is_unusable = given["verdict"] == "rewrite" and not is_reworded
         return Judgement(
-            "fold" if given["verdict"] == "rewrite" and not is_reworded else given["verdict"],
+            ("discard" if item.is_fact else "fold") if is_unusable else given["verdict"],
             clean_reason(given.get("reason") or "", ""),
             str(given["text"]) if is_reworded else "",
             given.get("section") or core_notes.LEARNED,
@@ -228,67 +250,99 @@ class _Snippets(ModelQuestion[Item]):
 
     def _find_replaced(self, item: Item, given: Mapping[str, Any]) -> list[str]:
         """Return the list items of the same core note that `given` says an observation replaces."""
-        numbers = [n for n in given.get("replaces") or () if n <= len(self._bullets) and not item[2]]
-        return [words for path, words in (self._bullets[n - 1] for n in numbers) if words and path == item[0]]
+        numbers = [n for n in given.get("replaces") or () if n <= len(self._bullets) and not item.now]
+        return [words for path, words in (self._bullets[n - 1] for n in numbers) if words and path == item.file]
 
 
 def plan_snippets(context: TaskContext) -> Iterator[Decision]:
-    """Yield a decision for each core note that has observations, lines whose facts were replaced, or more lines of the
-    janitor's than a session shows; and one more where lines of the owner's would change, which asks.
+    """Yield a decision for each core note that has observations, due journal entries, lines whose facts were replaced,
+    or more lines of the janitor's than a session shows; one more where lines of the owner's would change, which asks;
+    and one for each of at most five facts that get a line.
     """
     refused = _read_refused_evidence(context)
     replaced = list_replaced(context.index, context.day)
+    core = list(_list_notes(context))
+    facts = _list_important(context, core)
     found: dict[str, Item] = {}
     judged: dict[Item, Judgement] = {}
-    for note in _list_notes(context):
-        snippets = _read_text(context, context.layout.place(layout.snippets_path(note.path)))[1]
-        lines = [line for section in core_notes.parse_observations(snippets) for line in section.texts]
+    for note in core:
         outdated = _find_outdated(note, replaced)
-        observed = {headings.text_key(line): (note.path, line, "", "") for line in lines}.values()
-        items = [*outdated, *observed]
-        asked = {evidence_key("asked about", _evidence(item)): item for item in items}
+        items = list(outdated)
+        if not _find_excess(context, note.rel_path, _without_own(context, note)):
+            path = context.layout.place(layout.snippets_path(note.rel_path))
+            text = _read_text(context, path)[1] if context.settings.systems.journal else ""
+            lines = [line for section in core_notes.parse_observations(text) for line in section.texts]
+            items += {headings.text_key(line): Item(note.rel_path, line, path) for line in lines}.values()
+            items += [item for item in facts if item.file == note.rel_path]
+            found |= _list_entries(context, note, refused)
+        asked = {evidence_key("asked about", item.evidence): item for item in items}
         known = context.judgements.known(list(asked))
         settled = {item for key, item in asked.items() if key in known and context.is_asked(known[key], ("fold",))}
-        has_room = not _find_excess(context, note.path, _without_own(context, note))
         for item in items:
             judgement = outdated.get(item)
-            if item in settled or _evidence(item) in refused or not is_safe_line(item[1]):
+            if item in settled or item.evidence in refused or not is_safe_line(item.text):
                 continue
             if judgement is not None:
                 judged[item] = judgement
-            elif item[2] or has_room:
-                found[evidence_key(SNIPPETS, *item, "" if item[2] else notes.content_hash(note.before or b""))] = item
-    files = {item[0] for item in found.values()}
-    question = _Snippets(context, [note for note in _list_notes(context) if note.path in files])
+            else:
+                changing = "" if item.now or item.is_fact else notes.content_hash(note.before or b"")
+                found[evidence_key(SNIPPETS, *item, changing)] = item
+    judged_before = context.judgements.known(list(found))
+    asked_about = {item.file for key, item in found.items() if key not in judged_before}
+    question = _Question(context, [note for note in core if note.rel_path in asked_about], found.values(), facts)
     judged |= {found[key]: judgement for key, judgement in question.judge(found)}
-    for note in list(_list_notes(context)):
-        mine = {item: judgement for item, judgement in judged.items() if item[0] == note.path}
+    for note in core:
+        mine = {
+            item: judgement for item, judgement in judged.items() if item.file == note.rel_path and not item.is_fact
+        }
         own = _list_own(context, note)
         owners = {item for item, judgement in mine.items() if not own.issuperset(_list_changed(item, judgement))}
-        yield from _fold(context, note.path, {item: mine[item] for item in mine if item not in owners})
+        yield from _fold(context, note.rel_path, {item: mine[item] for item in mine if item not in owners})
         if owners:
-            yield from _fold(context, note.path, {item: mine[item] for item in owners})
+            yield from _fold(context, note.rel_path, {item: mine[item] for item in owners})
+    promoted = [item for item, judgement in judged.items() if item.is_fact and judgement.says != "discard"]
+    for item in promoted[:MAX_PROMOTED]:
+        yield from _promote(context, facts[item], item, judged[item])
 
 
-def _evidence(item: Item) -> str:
-    return evidence_key("line", item[0], item[1], item[2]) if item[2] else headings.text_key(item[1])
+def _list_entries(context: TaskContext, note: Edit, refused: Collection[str]) -> dict[str, Item]:
+    """Return the entries of a journal by the key of their judgement, if they are due, or were judged next to this note.
+
+    An entry that comes to nothing yet is read again with new ones.
+    """
+    path, today = context.layout.place(layout.journal_path(note.rel_path)), context.day  # one of today may still grow
+    text = _read_text(context, path)[1] if context.settings.systems.journal else ""
+    texts = [_render_entry(entry) for entry in parse_entries(text) if entry.texts]
+    items = [Item(note.rel_path, text, path) for text in dict.fromkeys(texts) if text[:10] < today]
+    items = [item for item in items if item.evidence not in refused]
+    company = evidence_key("entries", notes.content_hash(note.before or b""), *(item.text for item in items))
+    found = {evidence_key(SNIPPETS, *item, company): item for item in items}
+    known = context.judgements.known([*found, *(evidence_key("read", *item) for item in items)] if items else [])
+    new = [item.text[:10] for item in items if evidence_key("read", *item) not in known]
+    due = (context.now - timedelta(days=MIN_JOURNAL_DAYS)).date().isoformat()
+    is_due = len(new) >= MIN_ENTRIES and min(new) <= due
+    return found if is_due or found.keys() <= known.keys() else {}
+
+
+def _render_entry(entry: DatedSection) -> str:
+    return "\n\n".join([entry.day.isoformat(), *entry.texts])
 
 
 def _list_changed(item: Item, judgement: Judgement) -> Sequence[str]:
     """Return the lines of its core note that a judgement of `item` changes."""
-    return judgement.replaces if not item[2] else [item[1]] if judgement.says != "fold" else []
+    return judgement.replaces if not item.now else [item.text] if judgement.says != "fold" else []
 
 
-def _list_own(context: TaskContext, note: _CoreNote) -> set[str]:
+def _list_own(context: TaskContext, note: Edit) -> set[str]:
     """Return the list items of a core note that the janitor wrote, and that nobody has changed or accepted since."""
     if context.ranking is None:
         return set()
-    foreign = context.ranking.list_foreign(note.path)
-    return {words for start, end, words in list_bullets(note.text) if note.text[start:end].strip() not in foreign}
+    foreign = context.ranking.list_foreign(note.rel_path)
+    return {words for start, end, words in list_bullets(_text(note)) if _text(note)[start:end].strip() not in foreign}
 
 
-def _without_own(context: TaskContext, note: _CoreNote) -> str:
-    return core_notes.change_bullets(note.text, dict.fromkeys(_list_own(context, note), ""))
+def _without_own(context: TaskContext, note: Edit) -> str:
+    return core_notes.change_bullets(_text(note), dict.fromkeys(_list_own(context, note), ""))
 
 
 def _find_excess(context: TaskContext, path: str, text: str) -> int:
@@ -353,14 +407,12 @@ def list_replaced(index: IndexConnection, day: str) -> list[tuple[Document, Docu
     return [*ended, *found]
 
 
-def _find_outdated(
-    note: _CoreNote, replaced: Sequence[tuple[Document, Document | None]]
-) -> dict[Item, Judgement | None]:
+def _find_outdated(note: Edit, replaced: Sequence[tuple[Document, Document | None]]) -> dict[Item, Judgement | None]:
     """Return the lines of a core note that rest on a fact which is not true any more: that link to it, or say what it
     says and its successor does not. A line that says the same as the fact needs no model: it comes with its judgement.
     """
     found: dict[Item, Judgement | None] = {}
-    lines = {words: set(find_words(plain_line(words))) for *_, words in list_bullets(note.text)}
+    lines = {words: set(find_words(plain_line(words))) for *_, words in list_bullets(_text(note))}
     for old, new in replaced if lines else ():
         name, of_fact = name_key(note_name(old.path)), set(find_words(old.text)) - STOP_WORDS
         for line, words in lines.items():
@@ -373,7 +425,7 @@ def _find_outdated(
             if not (is_linked or is_same or (new is not None and is_about)):
                 continue
             now = new.text if new is not None else f"It was true until {notes.format_day(old.valid_until or '')}."
-            item = (note.path, line, now, note_name(new.path) if new is not None and is_linked else "")
+            item = Item(note.rel_path, line, new.path if new is not None and is_linked else note.rel_path, now)
             why = "Its fact was replaced." if new is not None else "Its fact has ended."
             verdict = Judgement("rewrite" if new is not None else "discard", why, now.rstrip("."))
             found[item] = verdict if is_same and (new is None or is_safe_line(now)) else None
@@ -383,33 +435,34 @@ def _find_outdated(
 def _fold(context: TaskContext, path: str, judged: Mapping[Item, Judgement]) -> Iterator[Decision]:
     """Yield the decision about the core note at `path`, if it changes or an observation is let go."""
     # Notes are read again for each decision: the one before may have changed them.
-    note = next((note for note in _list_notes(context) if note.path == path), None)
+    note = next((note for note in _list_notes(context) if note.rel_path == path), None)
     if note is None:
         return
     changes: dict[str, str] = {}
     added: dict[str, str] = {}
     lines: list[str] = []
     acts: Counter[str] = Counter()
-    present = {words for *_, words in list_bullets(note.text)}
+    present = {words for *_, words in list_bullets(_text(note))}
     for item, judgement in judged.items():
-        new, changed = judgement.text or item[1], [line for line in _list_changed(item, judgement) if line in present]
-        if judgement.says == "discard":
-            new = ""
-        elif item[3]:
-            new = f"{new} ([[{item[3]}|fact]])"
+        if item.is_entry and judgement.says == "fold":
+            context.judgements.add(SNIPPETS, {evidence_key("read", *item): ""})
+            continue
+        new = "" if judgement.says == "discard" else judgement.text or item.text
+        changed = [line for line in _list_changed(item, judgement) if line in present]
+        if new and item.now and item.source != item.file:
+            new = f"{new} ([[{note_name(item.source)}|fact]])"
         changes |= {line: new if line == changed[0] else "" for line in changed}
         lines += [f"- before: {quote(line, 200)}" for line in changed]
         if changed:
             lines.append(f"- after: {quote(new, 200) if new else 'nothing'}. {judgement.reason}".rstrip())
             acts["change" if new else "remove"] += 1
-        elif not item[2]:
+        elif not item.now:
             reworded = f" as {quote(new, 200)}" if judgement.text else ""
-            lines.append(
-                f"- {'added' if new else 'let go'}: {quote(item[1], 200)}{reworded}. {judgement.reason}".rstrip()
-            )
+            verb = "added" if new else "let go"
+            lines.append(f"- {verb}: {quote(item.text, 200)}{reworded}. {judgement.reason}".rstrip())
             acts["add" if new else "drop"] += 1
             added |= {new: judgement.section} if new else {}
-    text, own = core_notes.change_bullets(note.text, changes), _list_own(context, note)
+    text, own = core_notes.change_bullets(_text(note), changes), _list_own(context, note)
     for new, section in added.items():
         text = core_notes.add_bullets(text, section, [new])
     own = (own - changes.keys()) | {changes[line] for line in own & changes.keys()} | added.keys()
@@ -418,15 +471,19 @@ def _fold(context: TaskContext, path: str, judged: Mapping[Item, Judgement]) -> 
     acts += Counter({"shorten by": len(cut)})
     if not lines:
         return
-    done = [item for item, judgement in judged.items() if not item[2] or judgement.says != "fold"]
-    evidence = [_evidence(item) for item in done]
+    done = [item for item, judgement in judged.items() if judgement.says != "fold" or not (item.now or item.is_entry)]
+    evidence = [item.evidence for item in done]
     key = evidence_key(SNIPPETS, path, *evidence, *cut)
-    _store_evidence(context, SNIPPETS, key, evidence)
+    _store_evidence(context, key, evidence)
     context.judgements.add(SNIPPETS, {evidence_key("asked about", each): key for each in evidence})
     snippets = context.layout.place(layout.snippets_path(path))
     before, observed = _read_text(context, snippets)
-    rest = core_notes.remove_observations(observed, [item[1] for item in done if not item[2]])
-    edits = [*note.edit(text), *([_remove_file_if_empty(snippets, before, rest)] if rest != observed else [])]
+    rest = core_notes.remove_observations(observed, [item.text for item in done if item.source == snippets])
+    edits = [*_edit(note, text), *([_remove_file_if_empty(snippets, before, rest)] if rest != observed else [])]
+    try:
+        edits += _archive(context, path, {item.text for item in done if item.is_entry})
+    except UnicodeDecodeError:
+        return
     done_in_words = ", ".join(f"{verb} {number}" for verb, number in acts.items())
     why = f"{path} is read before every conversation: it has what is true, lasting and used, in the room that there is."
     model, prompt = next(((each.model, each.prompt) for each in judged.values() if each.model), (None, None))
@@ -438,253 +495,25 @@ def adds_outdated(edit: Edit, replaced: Sequence[tuple[Document, Document | None
     """Return whether an edit adds a line to a core note that rests on one of the facts which were `replaced`."""
     before, after = ((data or b"").decode("utf-8", "replace").splitlines() for data in (edit.before, edit.after))
     new = "\n".join(f"- {line.lstrip('-*+ ')}" for line in after if line not in before)
-    return edit.rel_path in CORE_FILES and bool(_find_outdated(_CoreNote(edit.rel_path, None, new), replaced))
+    return edit.rel_path in CORE_FILES and bool(_find_outdated(replace(edit, after=new.encode()), replaced))
 
 
-# -- journal ---------------------------------------------------------------------------------------------------------
-
-
-class _Journal(_CoreQuestion[DatedSection]):
-    """Asks for the themes of journal entries."""
-
-    prompt = JOURNAL
-    items = "themes"
-    slot = "entries"
-    input_tokens = 16_000
-    needs_all = False
-
-    def label(self, item: DatedSection) -> str:
-        return f"{self.note.path}, {item.day.isoformat()}: {item.texts[0]}"
-
-    def show(self, item: DatedSection) -> dict[str, str]:
-        return {"day": item.day.isoformat(), "text": "\n\n".join(item.texts)}
-
-    def check(self, batch: Sequence[DatedSection], value: Mapping[str, Any]) -> list[str | ItemProblem]:
-        return [
-            ItemProblem("themes", place, problem)
-            for place, theme in enumerate(value["themes"])
-            for problem in self.find_theme_problems(theme, batch)
-        ]
-
-    def find_theme_problems(self, theme: Mapping[str, Any], batch: Sequence[DatedSection]) -> list[str]:
-        """Return why a theme cannot go into the core note."""
-        cited = [batch[n - 1] for n in theme["entries"] if n <= len(batch)]
-        if not cited or len(cited) < len(theme["entries"]):
-            return ["it rests on entries that are not there"]
-        text = theme["text"]
-        problems = list(filter(None, [statement_problem(text)]))
-        days = [entry.day.isoformat() for entry in cited]
-        sources = [
-            f"{day} {notes.format_day(day)} {' '.join(entry.texts)}" for day, entry in zip(days, cited, strict=True)
-        ]
-        # A theme is worded freely: only its numbers can be checked against the entries.
-        added = [new for new in find_unsupported(text, [*sources, self.note.text]) if any(map(str.isdigit, new))]
-        problems += [f"no entry says {new!r}" for new in added]
-        return problems if is_safe_line(text) else [*problems, "it hides or orders something"]
-
-
-def plan_journal(context: TaskContext) -> Iterator[Decision]:
-    """Yield one decision for each core note whose journal is due: its themes go into the note, its entries into the
-    archive, word for word.
-
-    Entries that no theme rests on stay and are read again with new ones; if no theme comes of any, all are archived.
-    """
-    refused = _read_refused_evidence(context)
-    today = context.now.date()  # an entry of today may still grow
-    for note in _list_notes(context):
-        path = context.layout.place(layout.journal_path(note.path))
-        data, text = _read_text(context, path)
-        entries: dict[str, DatedSection] = {}
-        for entry in parse_entries(text):
-            key = headings.text_key(text[entry.start : entry.end])
-            if entry.day < today and entry.texts and key not in refused:
-                entries.setdefault(key, entry)
-        question = _Journal(context, note)
-        read = {key: question.key(READ, key) for key in entries} if entries else {}
-        known = context.judgements.known(list(read.values()))
-        new = [entry.day for key, entry in entries.items() if read[key] not in known]
-        is_due = len(new) >= MIN_ENTRIES and min(new) <= today - timedelta(days=MIN_JOURNAL_DAYS)
-        if is_due and not _find_excess(context, note.path, _without_own(context, note)):
-            yield from _distil(question, path, data, entries)
-
-
-def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, DatedSection]) -> Iterator[Decision]:
-    """Yield the decision about the due `entries` of the journal `data` at `path`, if there is one."""
-    context, note = question.context, question.note
-    judgement_key = question.key(JOURNAL, *entries)
-    stored = context.judgements.known([judgement_key]).get(judgement_key)
-    if stored is None:
-        found = _find_themes(question, entries)
-        if found is None:
-            return
-        stored = json.dumps(found, ensure_ascii=False)
-        context.judgements.add(JOURNAL, {judgement_key: stored})
-    judgement = json.loads(stored)
-    themes = [str(theme["text"]) for theme in judgement["themes"]]
-    after = note.text
-    for theme in judgement["themes"]:
-        after = core_notes.add_bullets(after, theme["section"], [theme["text"]])
-    after, _ = _make_room(context, note.path, after, {*_list_own(context, note), *themes})
-    if _find_excess(context, note.path, after) or not judgement["is_usable"]:
-        return
-    used = {key for theme in judgement["themes"] for key in theme["entries"]}
-    used |= set() if themes else entries.keys() - {*judgement.get("unread", ())}
-    done = {key: entry for key, entry in entries.items() if key in used}
-    key = evidence_key(JOURNAL, note.path, *done)
-    _store_evidence(context, JOURNAL, key, done)
-    changed = _Journal(context, _CoreNote(note.path, after.encode(), after))
-    left = entries.keys() - done.keys()
-    context.judgements.add(JOURNAL, {changed.key(READ, key): "read" for key in left})
-    archived = _archive(context, path, data, list(done.values()))
-    if archived is None:
-        return
-    count = f"{len(done):,} journal entr{'ies' if len(done) > 1 else 'y'}"
-    days = [notes.format_day(entry.day.isoformat()) for entry in sorted(done.values(), key=lambda entry: entry.day)]
-    span = f"{count} of {' to '.join(dict.fromkeys((days[0], days[-1])))}"
-    if themes:
-        why = f"What {span} came to was added to {note.path}. journal/archive/ has the words now."
-    else:
-        why = f"{note.path} should say nothing of {span} for good. journal/archive/ has the words now."
-    subject = f"distil {count} into {note.path}" if themes else f"archive {count} of {note.path}"
-    edits, by = (*note.edit(after), *archived), (judgement["model"], judgement["prompt"])
-    yield Decision(JOURNAL, "distil", key, edits, subject, why, (), *by, detail="\n".join(f"- {t}" for t in themes))
-
-
-def _find_themes(question: _Journal, entries: Mapping[str, DatedSection]) -> dict[str, Any] | None:
-    """Return the themes of the entries, as they are stored: not usable where themes were proposed and none of them can
-    be used. None where a later run has to read an entry.
-    """
-    themes: list[dict[str, Any]] = []
-    has_proposals = False
-    model = prompt = ""
-    keys = {evidence_key(JOURNAL, question.note.path, key): key for key in entries}
-    unread = dict(keys)
-    for batch, answer in question.ask_all({item: entries[key] for item, key in keys.items()}):
-        for item, _ in batch:
-            del unread[item]
-        model, prompt = answer.model, answer.prompt
-        proposed = answer.value["themes"][:MAX_THEMES]
-        has_proposals = has_proposals or bool(proposed)
-        themes += [
-            {
-                "text": str(theme["text"]),
-                "section": str(theme.get("section") or core_notes.LEARNED),
-                "entries": [keys[batch[n - 1][0]] for n in theme["entries"]],
-            }
-            for theme in proposed
-            if not question.find_theme_problems(theme, [entry for _, entry in batch])
-        ]
-    if not unread.keys() <= set_aside_keys(question.context):
-        return None
-    is_usable = bool(themes) or (bool(model) and not has_proposals)
-    unread_keys = list(unread.values())
-    return {"themes": themes, "is_usable": is_usable, "model": model, "prompt": prompt, "unread": unread_keys}
-
-
-def _archive(context: TaskContext, path: str, data: bytes, entries: Sequence[DatedSection]) -> list[Edit] | None:
-    """Move `entries` from the journal to the archive of their month; None where an archive cannot be read."""
-    text = data.decode("utf-8")
-    archives: dict[str, tuple[bytes | None, str]] = {}
+def _archive(context: TaskContext, path: str, gone: Collection[str]) -> list[Edit]:
+    """Move the entries `gone` from the journal of a core note to the archives of their months, word for word."""
+    journal = context.layout.place(layout.journal_path(path))
+    data, text = _read_text(context, journal)
+    entries = [entry for entry in parse_entries(text) if _render_entry(entry) in gone]
+    moved: dict[str, Edit] = {}
     for entry in reversed(entries):
-        archive = archive_path(path, entry.day)
-        if archive not in archives:
-            before = context.read(archive)
-            try:
-                archives[archive] = (before, (before or b"").decode("utf-8"))
-            except UnicodeDecodeError:
-                return None
-        before, archived = archives[archive]
-        archives[archive] = (before, insert_entry(archived, text[entry.start : entry.end]))
-    moved = [Edit(name, before, after.encode()) for name, (before, after) in archives.items()]
-    rest = _remove_file_if_empty(path, data, remove_entries(text, entries))
-    return [rest, *(edit for edit in moved if edit.before != edit.after)]
+        archive = archive_path(journal, entry.day)
+        edit = moved.get(archive) or Edit(archive, before := context.read(archive), before)
+        after = insert_entry((edit.after or b"").decode("utf-8"), text[entry.start : entry.end])
+        moved[archive] = Edit(archive, edit.before, after.encode())
+    changed = [edit for edit in moved.values() if edit.before != edit.after]
+    return [_remove_file_if_empty(journal, data, remove_entries(text, entries)), *changed] if entries else []
 
 
-# -- promotion -------------------------------------------------------------------------------------------------------
-
-
-class _Promotion(ModelQuestion[tuple[Document, Use]]):
-    """Asks which of the most important facts belong in which core note."""
-
-    prompt = PROMOTION
-    items = "promotions"
-    input_tokens = 16_000
-    needs_all = False
-
-    def __init__(self, context: TaskContext, core: Mapping[str, _CoreNote]) -> None:
-        super().__init__(context)
-        self._core = core
-
-    def show(self, item: tuple[Document, Use]) -> dict[str, Any]:
-        fact, use = item
-        return without_empty(
-            {
-                "text": headings.one_line(fact.text),
-                "category": fact.type,
-                "durability": fact.durability,
-                "speaker": fact.speaker,
-                "told": (fact.created or "")[:10],
-                "valid_from": fact.valid_from,
-                "used": use.accesses,
-                "said_again": fact.confirmations,
-                "marked": fact.pinned or fact.verified,
-            }
-        )
-
-    def inputs(self, batch: Sequence[tuple[Document, Use]]) -> dict[str, str]:
-        shown = (
-            {"file": note.path, "sections": core_notes.section_titles(note.text), "text": note.text}
-            for note in self._core.values()
-        )
-        lines = "\n".join(json.dumps(note, ensure_ascii=False) for note in shown)
-        return {"notes": lines, "facts": numbered_lines(map(self.show, batch))}
-
-    def find_problems(self, item: tuple[Document, Use], given: Mapping[str, Any]) -> Iterator[str]:
-        """Yield why a promotion cannot be proposed."""
-        fact, note = item[0], self._core.get(given["file"])
-        line, section = headings.one_line(given["line"]), headings.one_line(given["section"])
-        if note is None:
-            yield f"{given['file']} takes no lines now"
-            return
-        problem = statement_problem(line)
-        if problem or len(line) > MAX_LINE_CHARACTERS or not is_safe_line(line):
-            yield f"the line cannot be used: {problem or 'it is too long, or hides or orders something'}"
-            return
-        days = [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
-        if added := find_unsupported(line, [fact.text, *days, fact.speaker or ""]):
-            yield f"the line says {', '.join(added)}, which the fact does not"
-        elif headings.text_key(line) in {headings.text_key(plain_line(known)) for known in note.text.splitlines()}:
-            yield f"{note.path} says that already"
-        elif (
-            not 0 < len(section) <= MAX_SECTION_CHARACTERS
-            or any(mark in section for mark in _SECTION_MARKS)
-            or not is_safe_line(section)
-        ):
-            yield "the section is not a heading"
-
-
-def plan_promotion(context: TaskContext) -> Iterator[Decision]:
-    """Yield at most five proposals, each a line in a core note with a link to its fact."""
-    if context.settings.janitor.policies.promote == "off" or context.models is None:
-        return
-    core = {
-        note.path: note
-        for note in _list_notes(context)
-        if note.before is not None and not _find_excess(context, note.path, _without_own(context, note))
-    }
-    offered = _list_offered(context, core.values()) if core else {}
-    question = _Promotion(context, core)
-    promoted: set[str] = set()
-    for batch, answer in question.ask_all(offered):
-        chosen = by_number(answer.value["promotions"], batch)
-        for (key, item), wanted in chosen[: MAX_PROMOTED - len(promoted)]:
-            is_sound = not any(question.find_problems(item, wanted))
-            decision = _promote(context, key, item[0], wanted, answer) if is_sound else None
-            if decision is not None:
-                promoted.add(key)
-                yield decision
-        left = [key for key, _ in batch if key not in promoted]
-        context.judgements.add(PROMOTION, dict.fromkeys(left, "not for a core note"))
+# -- important facts -------------------------------------------------------------------------------------------------
 
 
 def importance(fact: Document, use: Use, confidence: float) -> float:
@@ -695,15 +524,18 @@ def importance(fact: Document, use: Use, confidence: float) -> float:
     return confidence + used + confirmed + strong + MARKED_BONUS * (fact.pinned or fact.verified)
 
 
-def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, tuple[Document, Use]]:
-    """Return the most important facts by key, the most important first, without those that a core note links to or
-    that were judged before.
+def _list_important(context: TaskContext, core: Iterable[Edit]) -> dict[Item, Document]:
+    """Return the most important facts, the most important first, without those that a core note links to. One that does
+    not name the owner is for the note about the world.
     """
+    settings = context.settings
+    if settings.janitor.policies.promote == "off" or not settings.systems.workspace or context.models is None:
+        return {}
     lasting = []
     for fact in context.find_facts(
         "status = 'active' AND owner = ? AND NOT technical AND durability IN ('mutable', 'immutable') "
         "AND coalesce(source, 'user') <> 'tool'",
-        context.settings.owner,
+        settings.owner,
     ):
         age = scoring.days_since(fact.created, context.now)
         is_true = endings.find_end(fact) is None and endings.is_true_on(fact, context.day)
@@ -716,63 +548,56 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
         use = uses.get(fact.id, scoring.NEVER_USED)
         score = importance(fact, use, scoring.confidence(fact, use, context.now))
         if score >= MIN_IMPORTANCE:
-            scored.append((-score, fact.path, (fact, use)))
+            scored.append((-score, fact.path, fact))
     scored.sort(key=lambda item: item[:2])
-    linked = {name_key(note_name(target)) for note in core for target in markdown.links(note.text)}
-    offered = {
-        evidence_key(PROMOTION, fact.content_hash): (fact, use)
-        for _, path, (fact, use) in scored[:MAX_OFFERED]
-        if name_key(note_name(path)) not in linked
-    }
-    settled = {*context.judgements.known(list(offered)), *context.vetoed}
-    return {
-        key: item for key, item in offered.items() if key not in settled and not context.is_asked(key, ("promote",))
-    }
+    linked = {name_key(note_name(target)) for note in core for target in markdown.links(_text(note))}
+    names = graph.with_aliases(context.index, [settings.owner_name])
+    found: dict[Item, Document] = {}
+    for _, path, fact in scored[:MAX_OFFERED]:
+        is_about_owner = not settings.owner_name or any({*name.split()} & {*find_words(fact.text)} for name in names)
+        key = _promotion_key(fact)
+        is_settled = key in context.vetoed or context.is_asked(key, ("promote",))
+        if name_key(note_name(path)) not in linked and not is_settled:
+            found[Item("USER.md" if is_about_owner else "MEMORY.md", fact.text, path)] = fact
+    return found
 
 
-def _promote(
-    context: TaskContext, key: str, fact: Document, wanted: Mapping[str, Any], answer: Answer
-) -> Decision | None:
-    """Return the decision; None where the line would not be visible in its note, or would make it too long."""
+def _promotion_key(fact: Document) -> str:
+    return evidence_key("promotion", fact_evidence(fact))
+
+
+def _promote(context: TaskContext, fact: Document, item: Item, judgement: Judgement) -> Iterator[Decision]:
+    """Yield the decision to give `fact` a line, if its note would show it and has room for it."""
     # Notes are read again for each decision: the one before may have changed them.
-    note = next((note for note in _list_notes(context) if note.path == wanted["file"]), None)
-    if note is None or note.before is None:
-        return None
-    line, section = headings.one_line(wanted["line"]).rstrip("."), headings.one_line(wanted["section"])
-    bullet = f"{line} ([[{note_name(fact.path)}|fact]])"
-    titles = {name_key(headings.one_line(part.title)) for part in headings.top_sections(note.text)}
-    if name_key(section) not in titles:
-        after = headings.insert_block(note.text, len(note.text), f"## {section}\n\n- {bullet}")
-    else:
-        after = core_notes.add_bullets(note.text, section, [bullet])
-        if name_key(section) not in map(name_key, core_notes.section_titles(note.text)):
-            section = core_notes.LEARNED  # the wanted one takes no bullets
-    body = notes.split_body(after)[1]
-    visible = "\n".join(part.text for part in markdown.sections(body))
-    is_visible = f"{line} (fact)" in visible and note_name(fact.path) in markdown.links(body)
+    note = next((note for note in _list_notes(context) if note.rel_path == item.file), None)
+    if note is None:
+        return
+    bullet = f"{(judgement.text or headings.one_line(fact.text)).rstrip('.')} ([[{note_name(fact.path)}|fact]])"
+    after = core_notes.add_bullets(_text(note), judgement.section, [bullet])
+    is_visible = note_name(fact.path) in markdown.links(notes.split_body(after)[1])  # not in code or a comment
     # The next run makes room for the line, if that is possible.
     without_own = core_notes.change_bullets(after, dict.fromkeys(_list_own(context, note), ""))
-    if _find_excess(context, note.path, without_own) or not is_visible:
-        return None
-    why = clean_reason(wanted["reason"], "The agent should always know it.")
-    subject, edits = f"add {quote(fact.text, 28)} to {note.path}", tuple(note.edit(after))
-    detail, by = f"Below `{section}` in {note.path}:\n\n- {bullet}", (answer.model, answer.prompt)
-    return Decision(PROMOTION, "promote", key, edits, subject, why, (fact.id,), *by, detail=detail)
+    if after != _text(note) and is_visible and not _find_excess(context, note.rel_path, without_own):
+        why = clean_reason(judgement.reason, "The agent should always know it.")
+        subject, edits = f"add {quote(fact.text, 28)} to {note.rel_path}", tuple(_edit(note, after))
+        by, detail = (judgement.model, judgement.prompt), f"Added to {note.rel_path}:\n\n- {bullet}"
+        yield Decision(SNIPPETS, "promote", _promotion_key(fact), edits, subject, why, (fact.id,), *by, detail=detail)
 
 
 # -- workspace -------------------------------------------------------------------------------------------------------
 
 
-class _Trim(_CoreQuestion[str]):
+class _Trim(ModelQuestion[str]):
     """Asks how to shorten a core note, by line numbers."""
 
     prompt = WORKSPACE
     items = "changes"
     needs_all = False
 
-    def __init__(self, context: TaskContext, note: _CoreNote, size: str) -> None:
-        super().__init__(context, note)
-        self.head, self.body = notes.split_body(note.text)
+    def __init__(self, context: TaskContext, note: Edit, size: str) -> None:
+        super().__init__(context)
+        self.note = note
+        self.head, self.body = notes.split_body(_text(note))
         self.length = size
 
     def label(self, item: str) -> str:
@@ -782,7 +607,7 @@ class _Trim(_CoreQuestion[str]):
         return {"name": item}
 
     def inputs(self, _: Sequence[str]) -> dict[str, str]:
-        return {"name": self.note.path, "note": replacements.number_lines(self.body), "size": self.length}
+        return {"name": self.note.rel_path, "note": replacements.number_lines(self.body), "size": self.length}
 
     def check(self, _: Sequence[str], value: Mapping[str, Any]) -> list[str | ItemProblem]:
         trims, problems = self.fit(value["changes"])
@@ -817,17 +642,17 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
     for note in _list_notes(context):
         # The janitor's lines need no question: `snippets` makes room among them.
         owners = _without_own(context, note)
-        excess = _find_excess(context, note.path, owners)
+        excess = _find_excess(context, note.rel_path, owners)
         if not note.before or not excess:
             continue
         size = f"{len(owners):,} characters in {owners.count(chr(10)) + 1:,} lines"
         room = max(0, len(markdown.text_of_note(owners)) - excess)
         size = f"{size}; sessions have room for {room:,} characters of it"
-        question = _Trim(context, _CoreNote(note.path, note.before, owners), size)
-        key = evidence_key(WORKSPACE, note.path, notes.content_hash(owners.encode()))
+        question = _Trim(context, replace(note, after=owners.encode()), size)
+        key = evidence_key(WORKSPACE, note.rel_path, notes.content_hash(owners.encode()))
         stored = context.judgements.known([key]).get(key)
         if stored is None:
-            for _, answer in question.ask_all({key: note.path}):
+            for _, answer in question.ask_all({key: note.rel_path}):
                 found = {"changes": answer.value["changes"], "model": answer.model, "prompt": answer.prompt}
                 stored = json.dumps(found, ensure_ascii=False)
                 context.judgements.add(WORKSPACE, {key: stored})
@@ -839,11 +664,11 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
             continue
         shorter = question.head + replacements.apply(question.body, trims)
         after, own = shorter, _list_own(context, note)
-        for section in headings.top_sections(note.text):
-            bullets = [words for *_, words in list_bullets(note.text[section.start : section.end]) if words in own]
+        for section in headings.top_sections(_text(note)):
+            bullets = [words for *_, words in list_bullets(_text(note)[section.start : section.end]) if words in own]
             after = core_notes.add_bullets(after, section.title, bullets)
-        subject = f"shorten {note.path} from {len(owners):,} to {len(shorter):,} characters"
-        why = f"{note.path} is read before every conversation, and what you wrote there has {question.length}."
+        subject = f"shorten {note.rel_path} from {len(owners):,} to {len(shorter):,} characters"
+        why = f"{note.rel_path} is read before every conversation, and what you wrote there has {question.length}."
         detail = "\n".join(replacements.describe(question.body, trim) for trim in trims)
-        edits, by = tuple(note.edit(after)), (judgement["model"], judgement["prompt"])
+        edits, by = tuple(_edit(note, after)), (judgement["model"], judgement["prompt"])
         yield Decision(WORKSPACE, "trim", key, edits, subject, why, (), *by, always_asks=True, detail=detail)

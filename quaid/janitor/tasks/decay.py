@@ -49,9 +49,12 @@ class FadedFact:
 
     document: Document
     use: Use
-    sure: float
     confidence: float
     last: str
+
+    @property
+    def sure(self) -> float:
+        return _original_confidence(self.document)
 
     @property
     def falls_in_days(self) -> float:
@@ -66,6 +69,10 @@ class FadedFact:
     @property
     def pin_key(self) -> str:
         return evidence_key(TASK, self.document.content_hash, self.last, "pin")
+
+
+def _original_confidence(fact: Document) -> float:
+    return scoring.UNSURE if fact.confidence is None else fact.confidence
 
 
 class _DecayReview(ModelQuestion[FadedFact]):
@@ -198,9 +205,9 @@ def list_fading(
     found = []
     for row in rows:
         use, changed = uses.get(row.id, scoring.NEVER_USED), written.get(row.path)
-        sure = scoring.UNSURE if row.confidence is None else row.confidence
         # A fact that was stated years ago and imported yesterday has had one day to be needed.
         known = (use.last_access, row.created, changed.date().isoformat() if changed else None)
         last = max(day[:10] for day in known if day)
-        found.append(FadedFact(row, use, sure, scoring.retained(sure, last, use, now), last))
+        left = scoring.retained(_original_confidence(row), last, use, now)
+        found.append(FadedFact(row, use, left, last))
     return found
