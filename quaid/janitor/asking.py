@@ -19,7 +19,8 @@ from quaid.janitor.tasks.compare import find_asked_pair
 from quaid.local.runs import Decision, Decisions, evidence_key
 from quaid.model import Use, note_name
 from quaid.text import endings
-from quaid.vault import frontmatter
+from quaid.text.zones import order_key
+from quaid.vault import frontmatter, notes
 
 MAX_A_WEEK = 3
 WAIT_DAYS = 60
@@ -39,19 +40,23 @@ _BY_CONFIRMATION = frozenset({"forget", "reject"})
 
 def choose_default(question: Question, now: datetime) -> Answer | None:
     """Return the safe choice for a question that nobody has answered for 60 days; None for any other question."""
-    is_old = question.created[:10] <= (now - timedelta(days=WAIT_DAYS)).date().isoformat()
+    is_old = _created_on(question, now) <= (now - timedelta(days=WAIT_DAYS)).date().isoformat()
     choice: Answer = "both" if question.kind == CONFLICT else "no"
     return choice if is_old and question.answer is None else None
 
 
 def select_asked(
-    wanted: Sequence[Decision], questions: Collection[Question], waiting: Decisions, uses: Mapping[str, Use], day: str
+    wanted: Sequence[Decision],
+    questions: Collection[Question],
+    waiting: Decisions,
+    uses: Mapping[str, Use],
+    now: datetime,
 ) -> list[Decision]:
-    """Return the decisions to ask about on `day` (ISO), the most useful first. `questions` are the open ones, and
-    `uses` give how often each fact was recalled.
+    """Return the decisions to ask about `now`, in the owner's zone, the most useful first. `questions` are the open
+    ones, and `uses` give how often each fact was recalled.
     """
-    since = (datetime.fromisoformat(day) - timedelta(days=7)).date().isoformat()
-    recent = {each.key for each in questions if each.kind != DISPUTE and each.created[:10] > since}
+    since = (now - timedelta(days=7)).date().isoformat()
+    recent = {each.key for each in questions if each.kind != DISPUTE and _created_on(each, now) > since}
     room = MAX_A_WEEK - len(recent.union(waiting.list_asked(since)))
     taken = {(each.kind, name) for each in questions for name in each.about}
 
@@ -84,9 +89,15 @@ def has_changed(question: Question, facts: Collection[Document], uses: Mapping[s
     named = {line.partition(" ")[0] for line in stored}
     now = {f"{fact.id} {_hash(fact, question.kind, day)}" for fact in facts if fact.id in named}
     is_used = question.kind == "forget" and any(
-        (uses[fact].last_access or "")[:19] > question.created[:19] for fact in named if fact in uses
+        order_key(uses[fact].last_access) > order_key(question.created) for fact in named if fact in uses
     )
     return now != stored or is_used
+
+
+def _created_on(question: Question, now: datetime) -> str:
+    """Return the day (ISO) on which it was asked, in the zone of `now`."""
+    created = notes.parse_time(question.created)
+    return created.astimezone(now.tzinfo).date().isoformat() if created is not None else ""
 
 
 def _hash(fact: Document, kind: str, day: str) -> str:

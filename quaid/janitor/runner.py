@@ -131,7 +131,7 @@ class _Run:
         self._project_docs = project_docs
         self._options = options
         self._report = report
-        self._now = report.started
+        self._now = localise(report.started, vault.settings.timezone)
         self._waiting = Decisions(vault.state / LOCAL_FILE)
         self._commits: list[RunCommit] = []
         self._gate: guards.Gate | None = None
@@ -315,7 +315,7 @@ class _Run:
         context = TaskContext(
             root=self._worktree.root,
             settings=self._settings,
-            now=localise(self._now, self._settings.timezone),
+            now=self._now,
             index=self._worktree.index(),
             records=self._records,
             judgements=self._judgements,
@@ -387,7 +387,7 @@ class _Run:
         wanted = [each for each in report.asked if retired.isdisjoint(each.facts)]
         uses = self._records.strengths([fact for each in wanted for fact in each.facts]) if wanted else {}
         day = self._now.date().isoformat()
-        report.asked[:] = asking.select_asked(wanted, self._policy.questions.values(), self._waiting, uses, day)
+        report.asked[:] = asking.select_asked(wanted, self._policy.questions.values(), self._waiting, uses, self._now)
         waiting = [each for each in wanted if each not in report.asked]
         report.held_back += [(each, asking.NO_ROOM) for each in waiting]
         if waiting and not report.is_dry_run:
@@ -401,7 +401,7 @@ class _Run:
             else:
                 contents = {shown: worktree.read(shown) for shown in questions.list_quoted(asked)}
                 evidence = asking.list_evidence(asked, facts, day)
-                text = questions.render_question(asked, self._now, contents, place, evidence)
+                text = questions.render_question(asked, report.started, contents, place, evidence)
                 made.append(replace(asked, edits=(Edit(path, None, text),)))
                 if not report.is_dry_run:
                     self._waiting.put(asked, day)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -27,11 +28,11 @@ def _without_vectors(monkeypatch):
 def live(vault, monkeypatch):
     """`live(plan, days)` runs a night so many days after the first; it gives the report."""
 
-    def run(plan, days=0, **options):
+    def run(plan, days=0, hours=0, **options):
         row = SimpleNamespace(name="task0", needs_model=False, module="made_up", switch="memory", plan=plan)
         monkeypatch.setattr(runner, "TASKS", (row,))
         with vault.memory() as memory:
-            return memory.janitor.run(RunOptions(**options), NIGHT + timedelta(days=days))
+            return memory.janitor.run(RunOptions(**options), NIGHT + timedelta(days=days, hours=hours))
 
     return run
 
@@ -67,6 +68,19 @@ def test_three_questions_a_week_and_the_rest_waits_for_its_turn(vault, live):
         memory.janitor.answer("all", "no")
     assert not live(plan, 2).asked, "an answer makes no room in the same week"
     assert len(live(plan, 7).asked) == MAX_A_WEEK
+
+
+def test_a_week_is_seven_days_of_the_owner(vault, live, monkeypatch):
+    paths = remember(vault, *(f"Maya has the bowl number {n}" for n in range(4)))
+    monkeypatch.setenv("TZ", "America/Los_Angeles")
+    time.tzset()
+    try:
+        assert len(live(rejecting(*paths), hours=23).asked) == 3, "it is the evening of New Year's Day there"
+        assert not live(rejecting(*paths), days=6, hours=23).asked
+        assert len(live(rejecting(*paths), days=7, hours=12).asked) == 1, "it is the morning of the eighth"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_most_useful_questions_are_asked_first(vault, live):
