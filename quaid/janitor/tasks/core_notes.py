@@ -30,6 +30,7 @@ from quaid.janitor.model_text import (
     statement_problem,
     without_empty,
 )
+from quaid.janitor.questions import list_questions
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import Decision, evidence_key
@@ -108,20 +109,6 @@ def _read_text(context: TaskContext, path: str) -> tuple[bytes, str]:
 
 def _remove_file_if_empty(path: str, before: bytes, rest: str) -> Edit:
     return Edit(path, before, rest.encode() if rest.removeprefix("\ufeff").strip() else None)
-
-
-def _store_evidence(context: TaskContext, key: str, evidence: Collection[str]) -> None:
-    """Store what the decision `key` rests on. With a sixth observation, a decision about five has another key: what a
-    refused decision rested on is not proposed again in other company.
-    """
-    context.judgements.add(SNIPPETS, {evidence_key("evidence", key): " ".join(sorted(evidence))})
-
-
-def _read_refused_evidence(context: TaskContext) -> set[str]:
-    """Return the evidence of all decisions that the owner has undone or refused."""
-    keys = {*context.vetoed, *(veto.key for veto in context.vetoes)}
-    known = context.judgements.known([evidence_key("evidence", key) for key in keys])
-    return {part for parts in known.values() for part in parts.split()}
 
 
 # -- one question ----------------------------------------------------------------------------------------------------
@@ -259,7 +246,12 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
     or more lines of the janitor's than a session shows; one more where lines of the owner's would change, which asks;
     and one for each of at most five facts that get a line.
     """
-    refused = _read_refused_evidence(context)
+    # With a sixth observation, a decision about five has another key. What one rested on that was refused, or is asked
+    # about, is not proposed again in other company.
+    asked = {each.key for each in list_questions(context.root, context.layout) if each.answer is None}
+    keys = {*context.vetoed, *(veto.key for veto in context.vetoes), *asked}
+    stored = context.judgements.known([evidence_key("evidence", key) for key in keys])
+    settled = {part for parts in stored.values() for part in parts.split()}
     replaced = list_replaced(context.index, context.day)
     core = list(_list_notes(context))
     facts = _list_important(context, core)
@@ -274,13 +266,10 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
             lines = [line for section in core_notes.parse_observations(text) for line in section.texts]
             items += {headings.text_key(line): Item(note.rel_path, line, path) for line in lines}.values()
             items += [item for item in facts if item.file == note.rel_path]
-            found |= _list_entries(context, note, refused)
-        asked = {evidence_key("asked about", item.evidence): item for item in items}
-        known = context.judgements.known(list(asked))
-        settled = {item for key, item in asked.items() if key in known and context.is_asked(known[key], ("fold",))}
+            found |= _list_entries(context, note, settled)
         for item in items:
             judgement = outdated.get(item)
-            if item in settled or item.evidence in refused or not is_safe_line(item.text):
+            if item.evidence in settled or not is_safe_line(item.text):
                 continue
             if judgement is not None:
                 judged[item] = judgement
@@ -305,7 +294,7 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
         yield from _promote(context, facts[item], item, judged[item])
 
 
-def _list_entries(context: TaskContext, note: Edit, refused: Collection[str]) -> dict[str, Item]:
+def _list_entries(context: TaskContext, note: Edit, settled: Collection[str]) -> dict[str, Item]:
     """Return the entries of a journal by the key of their judgement, if they are due, or were judged next to this note.
 
     An entry that comes to nothing yet is read again with new ones.
@@ -314,7 +303,7 @@ def _list_entries(context: TaskContext, note: Edit, refused: Collection[str]) ->
     text = _read_text(context, path)[1] if context.settings.systems.journal else ""
     texts = [_render_entry(entry) for entry in parse_entries(text) if entry.texts]
     items = [Item(note.rel_path, text, path) for text in dict.fromkeys(texts) if text[:10] < today]
-    items = [item for item in items if item.evidence not in refused]
+    items = [item for item in items if item.evidence not in settled]
     company = evidence_key("entries", notes.content_hash(note.before or b""), *(item.text for item in items))
     found = {evidence_key(SNIPPETS, *item, company): item for item in items}
     known = context.judgements.known([*found, *(evidence_key("read", *item) for item in items)] if items else [])
@@ -474,8 +463,7 @@ def _fold(context: TaskContext, path: str, judged: Mapping[Item, Judgement]) -> 
     done = [item for item, judgement in judged.items() if judgement.says != "fold" or not (item.now or item.is_entry)]
     evidence = [item.evidence for item in done]
     key = evidence_key(SNIPPETS, path, *evidence, *cut)
-    _store_evidence(context, key, evidence)
-    context.judgements.add(SNIPPETS, {evidence_key("asked about", each): key for each in evidence})
+    context.judgements.add(SNIPPETS, {evidence_key("evidence", key): " ".join(sorted(evidence))})
     snippets = context.layout.place(layout.snippets_path(path))
     before, observed = _read_text(context, snippets)
     rest = core_notes.remove_observations(observed, [item.text for item in done if item.source == snippets])
