@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import starmap
@@ -33,7 +33,7 @@ from quaid.recall.visibility import (
 from quaid.redaction import admit
 from quaid.remotes.contact import list_reminders
 from quaid.sync.diff import compare
-from quaid.text.quoting import CLOSING, OPENING, neutralise
+from quaid.text.quoting import CLOSING, OPENING, neutralise, shorten
 from quaid.vault import files
 from quaid.vault.layout import Layout, is_question
 
@@ -152,7 +152,7 @@ def read_context(
 
 
 def _to_fact(created: str, text: str) -> DatedFact:
-    return created[:10], (text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+    return created[:10], shorten(text, _MAX_FACT)
 
 
 def render_context(context: SessionContext, tokens: int) -> str:
@@ -204,14 +204,7 @@ def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
 
 
 def _render_list(title: str, lines: Sequence[str], room: int) -> str:
-    shown: list[str] = []
-    room -= len(title) + 4
-    for line in lines:
-        item = f"- {' '.join(neutralise(line).split())}"
-        if len(item) + 1 > room:
-            break
-        room -= len(item) + 1
-        shown.append(item)
+    shown = _fit((f"- {' '.join(neutralise(line).split())}" for line in lines), room - len(title) - 4)
     return "\n".join([f"## {title}", *shown]) if shown else ""
 
 
@@ -270,7 +263,7 @@ def shorten_note(text: str, budget: int) -> str:
     return "\n".join(parts)
 
 
-def _fit(lines: Sequence[str], budget: int) -> list[str]:
+def _fit(lines: Iterable[str], budget: int) -> list[str]:
     """Return the first lines that fit into `budget` characters, without blank ones at the end."""
     shown: list[str] = []
     for line in lines:

@@ -21,7 +21,7 @@ from quaid.recall.cutoff import fit_shapes, tokens
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
-from quaid.text.quoting import describe, render_memory_line
+from quaid.text.quoting import describe, render_memory_line, shorten
 from quaid.text.zones import local_now
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
@@ -284,8 +284,8 @@ def render_hits(found: Recall) -> list[str]:
     """Return each hit for a terminal: its text, its source, and the facts that contradict it."""
     blocks = []
     for hit in found.hits:
-        text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
-        rows = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
+        text = wrapped(shorten(hit.text, MAX_SHOWN), INDENT).removeprefix(INDENT)
+        rows = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {text}"]
         rows.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
         blocks.append("\n".join([*rows, *(f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in hit.marks)]))
     return blocks

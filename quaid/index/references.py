@@ -20,6 +20,7 @@ from quaid.index.port import IndexConnection
 from quaid.model import Edge, Kind, name_key, note_name, without_ending
 from quaid.text.endings import tell_days
 from quaid.text.invisible import whole
+from quaid.text.quoting import shorten
 from quaid.text.zones import local_now
 
 _MAX_ID_LENGTH = 200
@@ -81,8 +82,7 @@ def resolve_one(connection: IndexConnection, reference: str) -> Target:
     choices = []  # each as (reference, text); the reference names this note alone
     for document, turn, heading in found:
         text = documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
-        shown = " ".join(text.split())
-        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN].rstrip()} …"
+        shown = shorten(" ".join(text.split()), _MAX_SHOWN)
         # An id may be used twice; then the path tells them apart.
         is_unique = len(documents.find_by_identity(connection, document.id)) == 1
         name, part = document.id if is_unique else document.path, heading if turn is None else f"t{turn}"

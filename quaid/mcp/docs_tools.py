@@ -22,10 +22,10 @@ from quaid.docs.catalogue import title_of
 from quaid.docs.freshness import Freshness, describe
 from quaid.errors import BadInputError
 from quaid.local.notifications import deliver, level_of
-from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, day, fit, one_line, output, shape, shorten, tool_result
+from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, day, fit, one_line, output, shape, tool_result
 from quaid.mcp.tools import ADDS, READS, SETTLES, Tool, Tools, reporter
 from quaid.mcp.workers import Workers
-from quaid.text.quoting import neutralise
+from quaid.text.quoting import neutralise, shorten
 from quaid.vault.layout import Layout, list_project_files
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, fit_shapes, tokens
-from quaid.text.quoting import PREFACE, neutralise, wrap_memory
+from quaid.text.quoting import PREFACE, neutralise, shorten, wrap_memory
 
 if TYPE_CHECKING:
     from quaid.capture.conversation_reader import BuiltPrompt
@@ -317,11 +317,6 @@ def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:
     """Return the first hits that fit into an answer, at least one, with `longest` characters shown of each text."""
     ends = accumulate(min(len(hit.text), longest) for hit in hits)
     return hits[: max(1, bisect(list(ends), MAX_ANSWER))]
-
-
-def shorten(text: str, longest: int) -> str:
-    """Return `text`, with an ellipsis at its end where it is longer than `longest` characters."""
-    return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
 
 
 def one_line(text: str | None) -> str:

@@ -24,7 +24,7 @@ from quaid.mcp.workers import Workers
 from quaid.model import Hit, Kind, Recall, Turn, name_key, note_name
 from quaid.resident.worker import Job, Reporter
 from quaid.text.dates import parse_day, read_period
-from quaid.text.quoting import PREFACE
+from quaid.text.quoting import PREFACE, shorten
 from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
@@ -368,9 +368,7 @@ class MemoryTools(Tools):
                 near = memory.recall(replaces or "", MAX_NEAREST, kinds={"fact"}, keep=False, depth="fast").hits
                 if not near:
                     raise
-                listed = "; ".join(
-                    f"{hit.id}: {results.shorten(results.one_line(hit.text), MAX_NAMED)}" for hit in near
-                )
+                listed = "; ".join(f"{hit.id}: {shorten(results.one_line(hit.text), MAX_NAMED)}" for hit in near)
                 raise BadInputError(f"{error}. Nearest are {listed}") from error
 
         return await self._write(remember)
@@ -501,7 +499,7 @@ class MemoryTools(Tools):
                 results.QUESTION,
                 each,
                 id=each.rel_path,
-                question=results.shorten(results.one_line(each.title), results.MAX_TEXT),
+                question=shorten(results.one_line(each.title), results.MAX_TEXT),
             )
             for each in found[:MAX_QUESTIONS]
         ]

@@ -27,7 +27,7 @@ from quaid.claims import find_lost_detail
 from quaid.model import Hit, Neighbour
 from quaid.recall import cutoff
 from quaid.recall.intent import asks_for_list
-from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line
+from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line, shorten
 from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 
@@ -246,7 +246,7 @@ class _Page:
     def put(self, entry: _Entry) -> bool:
         """Put the entry in its place; False if there is no room for it. What is there already stays as it is."""
         if len(entry.text) > MAX_TEXT:
-            entry = replace(entry, text=f"{entry.text[:MAX_TEXT].rstrip()} {GAP}")
+            entry = replace(entry, text=shorten(entry.text, MAX_TEXT))
         if len(entry.text) > self.room:
             return False
         present, before = self._blocks.get(entry.path, ({}, ""))
@@ -402,8 +402,7 @@ def show_neighbour(other: Neighbour, longest: int) -> str:
     """Render a neighbour of a hit on one line of at most `longest` characters."""
     speaker = as_name(other.speaker or "")
     lead = f"{_day(other.created)}{speaker}".strip() if other.turn is not None else ""
-    body = " ".join(show(other.text, other.stated_at).split())
-    body = body if len(body) <= longest else f"{body[:longest].rstrip()} {GAP}"
+    body = shorten(" ".join(show(other.text, other.stated_at).split()), longest)
     return f"{lead}: {body}" if lead else body
 
 

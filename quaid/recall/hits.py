@@ -17,7 +17,7 @@ from quaid.recall.search import Chosen, Search
 from quaid.recall.successors import REPLACES, Related, relate_successors
 from quaid.redaction import admit
 from quaid.text.endings import is_coming, is_over, is_true_on
-from quaid.text.quoting import neutralise, on_one_line
+from quaid.text.quoting import neutralise, on_one_line, shorten
 
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
@@ -97,9 +97,9 @@ def _list_marks(candidate: Document, others: Collection[tuple[str, Document | No
         if other is None:
             yield on_one_line(admit(word).text)
         else:
-            text, since = on_one_line(admit(other.text).text), other.valid_from or other.said_at or other.created or ""
-            quoted = text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED].rstrip()} …"
-            yield " ".join(filter(None, (word, since[:10], f"“{quoted}”")))
+            quoted = shorten(on_one_line(admit(other.text).text), MAX_QUOTED)
+            since = (other.valid_from or other.said_at or other.created or "")[:10]
+            yield " ".join(filter(None, (word, since, f"“{quoted}”")))
 
 
 def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:

@@ -199,6 +199,11 @@ def as_name(text: str) -> str:
     return re.sub(r"[\s,()]+", " ", on_one_line(text)).strip()[:_MAX_NAME]
 
 
+def shorten(text: str, most: int) -> str:
+    """Return `text`, with an ellipsis at its end where it is longer than `most` characters."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
 def on_one_line(text: str) -> str:
     """Return a text on a line of the block, where it can neither begin another hit nor claim an id."""
     flat = " ".join(neutralise(text).split())
