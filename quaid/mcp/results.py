@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
@@ -21,6 +21,7 @@ from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, fit_shapes, tokens
+from quaid.recall.trace import list_degraded
 from quaid.text.quoting import PREFACE, neutralise, shorten, wrap_memory
 
 if TYPE_CHECKING:
@@ -44,11 +45,6 @@ CONTEXT_TOKENS = 1_500
 SUPERSEDED = "[superseded]"
 _MULTILINE = frozenset({"text", "notice", "beside", "question", "next_step"})
 """Fields whose texts are disarmed where they are made, and may have several lines."""
-
-_DEGRADED = {
-    "vectors": "vectors: found by words and graph only, not by meaning",
-    "model": "model: the order is not a model's, none judged in time",
-}
 
 ListOf: Any = list
 """Of a schema that `output` made."""
@@ -183,9 +179,7 @@ def recall_result(
     was missing, in addition to those in `found`.
     """
     past = found.trace.get("as_of")
-    reasons = map(str, cast("Sequence[object]", found.trace.get("degraded", ())))
-    sentences = _DEGRADED | {each.partition(":")[0]: each for each in reasons}
-    degraded = [one_line(as_tools(sentences.get(name, name))) for name in found.degraded] + [*more]
+    degraded = [one_line(as_tools(each)) for each in list_degraded(found.degraded, found.trace)] + [*more]
     warning = warning_of(found)
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
     if budget is not None and found.text is not None:
