@@ -11,9 +11,9 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 77_040,
+    "lines": 77_050,
     "record classes": 305,
-    "record fields": 1_814,
+    "record fields": 1_813,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 6.0,
