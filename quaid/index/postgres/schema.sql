@@ -146,7 +146,6 @@ CREATE TABLE quaid.names (
     vault    bigint NOT NULL DEFAULT quaid.vault()
 ) PARTITION BY HASH (vault);
 CREATE INDEX names_key ON quaid.names (vault, name_key);
-CREATE INDEX names_document ON quaid.names (vault, doc_id);
 
 CREATE TABLE quaid.edges (
     doc_id      integer NOT NULL,
@@ -157,7 +156,6 @@ CREATE TABLE quaid.edges (
     object      text COLLATE "C" NOT NULL,
     vault       bigint NOT NULL DEFAULT quaid.vault()
 ) PARTITION BY HASH (vault);
-CREATE INDEX edges_document ON quaid.edges (vault, doc_id);
 CREATE INDEX edges_subject ON quaid.edges (vault, subject_key);
 CREATE INDEX edges_object ON quaid.edges (vault, object_key);
 
@@ -166,7 +164,6 @@ CREATE TABLE quaid.links (
     target_key text COLLATE "C" NOT NULL,
     vault      bigint NOT NULL DEFAULT quaid.vault()
 ) PARTITION BY HASH (vault);
-CREATE INDEX links_document ON quaid.links (vault, doc_id);
 CREATE INDEX links_target ON quaid.links (vault, target_key);
 
 CREATE TABLE quaid.pending (
@@ -176,7 +173,6 @@ CREATE TABLE quaid.pending (
     reason        text COLLATE "C" NOT NULL,
     vault         bigint NOT NULL DEFAULT quaid.vault()
 ) PARTITION BY HASH (vault);
-CREATE INDEX pending_document ON quaid.pending (vault, doc_id);
 
 CREATE TABLE quaid.citations (
     doc_id  integer NOT NULL,
@@ -184,7 +180,6 @@ CREATE TABLE quaid.citations (
     turn    integer NOT NULL,
     vault   bigint NOT NULL DEFAULT quaid.vault()
 ) PARTITION BY HASH (vault);
-CREATE INDEX citations_document ON quaid.citations (vault, doc_id);
 CREATE INDEX citations_turn ON quaid.citations (vault, episode, turn);
 
 CREATE TABLE quaid.passed_over (
@@ -252,6 +247,9 @@ BEGIN
         FOREACH one IN ARRAY '{of_a_note}'::text[] LOOP
             EXECUTE format('ALTER TABLE %I.%I ADD FOREIGN KEY (vault, doc_id) REFERENCES %I.documents ON DELETE CASCADE',
                 shard, one, shard);
+            IF one NOT IN ('chunks', 'passages') THEN -- which have an index that begins so
+                EXECUTE format('CREATE INDEX ON %I.%I (vault, doc_id)', shard, one);
+            END IF;
         END LOOP;
     END LOOP;
     FOREACH shard IN ARRAY ARRAY(SELECT 'quaid' UNION ALL SELECT 'quaid_' || n FROM generate_series(0, {shards} - 1) n) LOOP
