@@ -262,7 +262,7 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
     is_event = has_happened or durability == "immutable"
     has_end = until and not is_event and not (since and until <= since)
     return NewFact(
-        with_dates(text, spoken_at),
+        with_dates(text, spoken_at, kind=raw["category"], days=[*filter(None, (since, until))]),
         type=raw["category"],
         status="pending",
         confidence=confidence,

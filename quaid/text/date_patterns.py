@@ -183,15 +183,11 @@ def _season(match: re.Match[str], today: date) -> Window | None:
     return next(window for window in windows if window[1] >= today)
 
 
-@_rule(rf"\b(?:Q([1-4])[\s,]*(?:of\s+)?|(\w+)\s+quarter\s+of\s+){_YEAR}\b")
+@_rule(rf"\b(?:(?:Q([1-4])[\s,]*(?:of\s+)?|(\w+)\s+quarter\s+of\s+){_YEAR}|{_YEAR}[\s-]?Q([1-4]))\b")
 def _quarter(match: re.Match[str], _today: date) -> Window | None:
-    quarter = int(match[1]) if match[1] else _ORDINALS.get(match[2].lower())
-    return quarter_of(int(match[3]), quarter) if quarter else None
-
-
-@_rule(rf"\b{_YEAR}[\s-]?Q([1-4])\b")
-def _iso_quarter(match: re.Match[str], _today: date) -> Window:
-    return quarter_of(int(match[1]), int(match[2]))
+    number = match[1] or match[5]
+    quarter = int(number) if number else _ORDINALS.get(match[2].lower())
+    return quarter_of(int(match[3] or match[4]), quarter) if quarter else None
 
 
 @_rule(rf"\b(?:{_BEFORE}|last|this)\s+(?P<date>Q([1-4]))\b")

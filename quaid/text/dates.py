@@ -47,7 +47,7 @@ _SIGNS = {code: frozenset(words.split()) for code, words in read_lists("date_sig
 _DIRECTIONS = frozenset({"last", "next", "this", "past", "previous", "current", "coming"})
 _DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
 _SIGN = re.compile(r"[^\W\d_]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
-_HAN_SIGN = "[年月日号天晚周週星礼前昨今明后後先来あき]"
+_HAN_SIGN = "[年月日号天晚曜周週星礼前昨今明后後先来あき]"
 """Letters of which every date in Chinese or Japanese has one."""
 _MAX_LEAD = 60
 _MAX_TYPED = 80
@@ -99,6 +99,11 @@ def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
             found.append(DateMention(text[begin:last], *window, (begin, last)))
             break
     return tuple(_join_ranges(text, _without_overlaps(found)))
+
+
+def is_english(text: str) -> bool:
+    """Return True when a text with a date has a word of English dates."""
+    return not (_SIGNS["en"] | _DIRECTIONS).isdisjoint(_SIGN.findall(text.lower()))
 
 
 def parse_day(text: str, now: datetime, *, end: bool) -> date:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache, partial
 
-from quaid.text.date_patterns import Window, month_of, shift, unit_of
+from quaid.text.date_patterns import Window, month_of, nearest, shift, unit_of
 
 Rules = list[tuple[re.Pattern[str], Callable[[re.Match[str], date], Window | None]]]
 Leads = list[tuple[re.Pattern[str], Callable[[re.Match[str], Window], Window | None]]]
@@ -72,6 +72,29 @@ _AGO = {
     "de": r"\bvor\s+{}\s+{}\b", "fr": r"\bil y a\s+{}\s+{}\b", "es": r"\bhace\s+{}\s+{}\b", "pt": r"\bhá\s+{}\s+{}\b",
     "zh": "{}个?{}(?:以?前)", "ja": "{}{}(?:間)?前",
 }  # fmt: skip
+_WEEKDAYS = {
+    "de": (
+        r"\b(?:am\s+|(?<=seit )|(?<=bis )|(?<=ab )|(?:letzten|vorigen|vergangenen|diesen|nächsten|kommenden)\s+){}\b",
+        "montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
+    ),
+    "fr": (
+        r"(?<!le )(?<!les )(?<!chaque )\b(?:ce\s+)?{}(?:\s+(?:dernier|prochain))?\b",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    ),
+    "es": (
+        r"\b(?:el|este)\s+(?:(?:pasado|próximo)\s+)?{}(?:\s+(?:pasado|próximo|que\s+viene))?\b",
+        "lunes martes miércoles jueves viernes sábado domingo",
+    ),
+    "pt": (
+        r"\b(?:n[ao]|n?est[ae]|n?ess[ae])\s+(?:(?:passad|próxim)[ao]\s+)?{}"  # noqa: ISC004
+        r"(?:-feira|(?<=o)|(?=\s+(?:passad|próxim|que vem))|(?=\s*(?:\Z|[.,;!?])))"
+        r"(?:\s+(?:passad[ao]|próxim[ao]|que\s+vem))?\b",
+        "segunda terça quarta quinta sexta sábado domingo",
+    ),
+    "zh": ("(?<!每)(?:[上下这本]个?)?(?:周|星期|礼拜){}", "一 二 三 四 五 六 日|天"),
+    "ja": ("(?:[先今来]週の?)?(?<!毎週)(?<!毎週の){}曜日?", "月 火 水 木 金 土 日"),
+}
+"""The pattern of a weekday, which recurs in other forms, and the names from Monday."""
 _LEADS = {
     # before, after, since, until
     "de": ("vor", "nach", "seit|ab", "bis"),
@@ -114,6 +137,9 @@ def rules_of(language: str | None) -> Rules:
         rules.append(
             (re.compile(f"(?i){_AGO[language].format(numbers, f'(?:{name})')}"), partial(_ago, language, unit))
         )
+    pattern, weekdays = _WEEKDAYS[language]
+    day = f"(?P<weekday>{weekdays.replace(' ', '|')})"
+    rules.append((re.compile(f"(?i){pattern.format(day)}"), partial(_weekday, language)))
     if is_han:
         return [*rules, (re.compile(_HAN_DATE), _han_date), (re.compile(_HAN_YEAR), _han_year)]
     months = f"(?P<month>{MONTHS[language].replace(' ', '|')})"
@@ -140,6 +166,21 @@ def _ago(language: str, unit: str, match: re.Match[str], today: date) -> Window:
     named = (place for place, word in enumerate(words, 1) if re.fullmatch(word, match[1].lower()))
     count = int(match[1]) if match[1].isdecimal() else next(named)
     return unit_of(shift(today, -count, unit), unit)
+
+
+def _weekday(language: str, match: re.Match[str], today: date) -> Window:
+    """Without a direction the latest one that has begun."""
+    names = _WEEKDAYS[language][1].split()
+    weekday = next(place for place, name in enumerate(names) if re.fullmatch(name, match["weekday"].lower()))
+    steps = (step for words, step in _UNITS[language].items() if re.search(f"(?i){words}", match[0]))
+    step = next(steps, None)
+    if step == 0 or (step is not None and language not in MONTHS):  # of a week
+        day = today + timedelta(days=7 * step + weekday - today.weekday())
+    elif step == 1:
+        day = nearest(today + timedelta(days=1), weekday, 1)
+    else:
+        day = nearest(today - timedelta(days=step is not None), weekday, -1)
+    return day, day
 
 
 def _in_month(language: str, match: re.Match[str], today: date) -> Window | None:

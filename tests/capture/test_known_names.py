@@ -118,8 +118,7 @@ def test_a_relative_day_counts_from_the_last_cited_turn_that_has_it():
 
 
 @for_each("text", [
-    "Maya war letzten Freitag in Köln.", "Maya a couru hier avec Tom.", "Maya corrió ayer por la tarde.", "李明昨天去了上海。",
-    "Maya trägt die Last von Freitag.", "Maya usa el ago 2022 como fecha.", "Maya correu ontem à tarde.", "माया कल दौड़ी थी।",
+    "Maya trägt die Last von Freitag.", "Maya usa el ago 2022 como fecha.", "माया कल दौड़ी थी।", "Maya ist hier und heult.",
 ])  # fmt: skip
 def test_in_another_language_no_date_is_made_up(text):
     found = read_answer(facts_of(text), piece_of(("Maya", "Well.")))
