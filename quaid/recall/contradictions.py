@@ -34,8 +34,11 @@ _SAME_STATE = {
     **dict.fromkeys(("moved_to", "relocated_to", "lives_at", "resides_in"), "lives_in"),
     "married_to": "spouse_of",
     "employed_at": "works_at",
+    "manages": "reports_to",
 }
 """Other relations that say the same of their subject: who moved to a place lives there since."""
+_INVERTED = frozenset({"manages"})
+"""Those that say it of their object: a person has one manager, who manages several."""
 _ASKED = SINGLE_VALUED | _SAME_STATE.keys()
 _HELD_BY_BOTH = frozenset({"engaged_to", "partner_of", "spouse_of"})
 """Symmetric relations: subject and object are interchangeable."""
@@ -201,7 +204,7 @@ def list_opposed(
     keys = {
         key
         for subject, relation, target in graph.list_edges_of(connection, doc_ids, _ASKED)
-        for key in ((subject, target) if _state(relation) in _HELD_BY_BOTH else (subject,))
+        for key, _ in _directions(relation, subject, target)
     }
     if not keys:
         return set()
@@ -235,7 +238,7 @@ def find_pairs(
             if state not in SINGLE_VALUED:
                 continue
             ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
-            for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
+            for one, other in _directions(relation, *ends):
                 states.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
     found: set[tuple[int, int]] = set()
     for objects in states.values():
@@ -286,6 +289,14 @@ def compare_times(one: Document, other: Document) -> int:
         if first and second and first != second:
             return 1 if first > second else -1
     return 0
+
+
+def _directions(relation: str, subject: str, target: str) -> Sequence[tuple[str, str]]:
+    """Return (holder, value) of the state that an edge gives, both ways where it holds both ways."""
+    if relation in _INVERTED:
+        return ((target, subject),)
+    both = ((subject, target), (target, subject))
+    return both if _state(relation) in _HELD_BY_BOTH else both[:1]
 
 
 def _state(relation: str) -> str:

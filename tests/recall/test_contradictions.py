@@ -20,6 +20,8 @@ from quaid.recall.contradictions import compare_times, find_pairs, list_opposed
     ([("Maya", "lives_in", "Porto"), ("Maya", "moved_to", "Ghent")], {(0, 1)}),
     ([("Maya", "lives_in", "Porto"), ("Maya", "lives_in", "Porto, Portugal")], set()),
     ([("Maya", "lives_in", "York"), ("Maya", "lives_in", "Yorkshire")], {(0, 1)}),
+    ([("Ines", "manages", "Sven"), ("Marek", "manages", "Sven"), ("Marek", "manages", "Tilda")], {(0, 1)}),
+    ([("Sven", "reports_to", "Ines"), ("Marek", "manages", "Sven"), ("Sven", "manages", "Ida")], {(0, 1)}),
     ([("Anna", "spouse_of", "Tom"), ("Tom", "married_to", "Zoe"), ("Anna", "spouse_of", "Tom")], {(0, 1), (1, 2)}),
 ])  # fmt: skip
 def test_two_values_of_what_has_one_contradict_each_other(edges, pairs):
@@ -61,6 +63,18 @@ def test_facts_meet_whatever_their_words_by_all_names_of_their_subject():
     assert list_opposed(index, [b]) == {(a, b)}
     assert list_opposed(index, [d]) == set()
     assert list_opposed(index, []) == set()
+
+
+def test_two_managers_of_one_person_oppose_each_other():
+    index = make_index({
+        "facts/a.md": fact("01a", "[[Ines]] manages [[Sven]]"),
+        "facts/b.md": fact("01b", "[[Marek]] manages [[Sven]]"),
+        "facts/c.md": fact("01c", "[[Ines]] manages [[Tilda]]"),
+    })  # fmt: skip
+    ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
+    a, b, c = (ids[f"facts/{name}.md"] for name in "abc")
+    assert list_opposed(index, [b]) == {(a, b)}
+    assert list_opposed(index, [c]) == set()
 
 
 def test_the_other_names_of_one_place_do_not_contradict_it():
