@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entities import NamedThing
-from quaid.capture.facts import HAPPENED, FactsPlan, NewFact, StoredFact
+from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.claims import is_denied
@@ -25,6 +25,7 @@ from quaid.llm.exchange import ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.dates import read_period
+from quaid.text.endings import HAPPENED
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import gives_orders
 from quaid.text.relative_dates import relative_words, with_dates

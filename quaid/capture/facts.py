@@ -17,6 +17,7 @@ from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.text.dates import find_dates
+from quaid.text.endings import HAPPENED
 from quaid.text.invisible import without_unseen
 from quaid.text.words import is_long_enough, is_whole_word
 from quaid.vault import frontmatter, layout, markdown, notes
@@ -24,8 +25,6 @@ from quaid.vault.layout import Layout
 
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining uncertainty that one confirmation removes."""
-HAPPENED = frozenset({"event", "experience"})
-"""Types of facts that stay true."""
 ASSISTANT_FACTOR = 0.9
 """Factor on the confidence of what an assistant inferred."""
 

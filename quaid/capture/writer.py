@@ -39,9 +39,7 @@ from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
-from quaid.text.dates import find_dates
-from quaid.text.endings import HAPPENED
-from quaid.text.zones import local_now
+from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
 
@@ -126,6 +124,7 @@ class Writer:
             project=project,
             session=session,
             keywords=tuple(keywords),
+            created=fact.created and localise(fact.created, self._vault.settings.timezone),
         )
         facts.check_period(fact)
         key = make_key("remember", fact, replaces)
@@ -232,7 +231,8 @@ class Writer:
         index, visible = self._vault.whole_index(), self._vault.visible_index()
         old = self._find_replaced(visible, replaces, fact) if replaces else None
         if old is not None:
-            fact = replace(fact, valid_from=self._find_beginning(fact))
+            stated = add_stated(fact, self._now(), person_of(self._root, self._vault.settings))
+            fact = replace(fact, valid_from=facts.begin_when_stated(stated, self._now()).valid_from)
         (same,) = self.finder.find_duplicates(index, [fact])
         if isinstance(same, StoredNote) and (old is None or same.id != old.id):
             note_id, outcome, verb = same.id, "confirmed", "confirm"
@@ -244,7 +244,7 @@ class Writer:
         written = WriteResult(note_id, edit.rel_path, outcome, fact.text)
         if old is None:
             return WritePlan(written, (edit,), message)
-        until = (fact.valid_from or notes.render_time(self._now()))[:10]
+        until = (fact.valid_from or notes.render_time(fact.created or self._now()))[:10]
         with naming_broken_note(old.path):
             data = self._read(old.path)
             ended = facts.supersede(old.path, data, edit.rel_path, until)
@@ -256,15 +256,6 @@ class Writer:
             (edit, ended),
             replace(message, body=f"Replaces: {text}", trailers=trailers),
         )
-
-    def _find_beginning(self, fact: NewFact) -> str | None:
-        """Return the day on which a fact that replaces another began: today, where nothing else is known. What happened
-        once or cannot change is a correction, and a text with a date has its own days.
-        """
-        stated = add_stated(fact, self._now(), person_of(self._root, self._vault.settings))
-        is_state = fact.type not in HAPPENED and fact.durability != "immutable" and not fact.valid_until
-        today = notes.render_time(self._now())[:10] if is_state and not find_dates(fact.text, self._now()) else None
-        return stated.valid_from or today
 
     def _find_replaced(self, index: IndexConnection, reference: str, new: NewFact) -> Document:
         """Return the fact that `new` replaces, by its id, its name or its claim.

@@ -181,6 +181,16 @@ def test_a_vault_that_moves_to_another_zone_keeps_the_days_of_its_turns(vault, z
     assert "**Maya** (2026-11-22 11:30 +09:00): The helmet is too small." in episode(vault)
 
 
+def test_what_replaces_a_fact_begins_on_the_day_of_its_speaker(vault, zone):
+    zone(LOS_ANGELES)
+    with vault.open() as memory:
+        old = memory.remember("The spare key is with Tom")
+        new = memory.remember("The spare key is with Ines", replaces=old.id, created=UTC_NIGHT)
+    head = frontmatter.parse((vault.root / new.path).read_text()).fields
+    assert (head["valid_from"], head["created"]) == ("2026-11-21", "2026-11-21T17:30:00-08:00")
+    assert frontmatter.parse((vault.root / old.path).read_text()).fields.get("valid_until") == "2026-11-21"
+
+
 def test_a_fork_is_found_in_another_zone(vault, zone):
     shared = [Turn("Maya", "I bought a helmet.", "user", UTC_NIGHT), Turn("Assistant", "Good.", "assistant", UTC_NIGHT)]
     with vault.open() as memory:
