@@ -78,9 +78,7 @@ class _Requests(list):
 
 
 class Replay(Service):
-    """Answers with what `answers` has for the session that is asked about, or what that makes of the question; new
-    relations stay as they are.
-    """
+    """Answers with what `answers` has for the session that is asked about, or what that makes of the question."""
 
     def __init__(self, answers: dict[str, dict]) -> None:
         super().__init__()
@@ -90,8 +88,6 @@ class Replay(Service):
     @property
     def value(self):
         text = self.last_question()
-        if "<relations>" in text:
-            return {"edges": []}
         found = _SESSION.search(text)
         answer = self.answers[found[1]] if found else {}
         return answer(text) if callable(answer) else answer
@@ -131,11 +127,7 @@ asked = sys.stdin.read()
 here = pathlib.Path(__file__).parent
 with (here / "asked").open("a") as file:
     file.write(json.dumps(asked) + "\\n")
-if "<relations>" in asked:
-    edges = [json.loads(line) for line in asked.splitlines() if line.startswith('{{"n"')]
-    value = {{"edges": [{{"n": edge["n"], "relation": edge["relation"], "flipped": False}} for edge in edges]}}
-else:
-    value = json.loads((here / "answers.json").read_text())[re.search(r"^id: (\\S+)$", asked, re.M)[1]]
+value = json.loads((here / "answers.json").read_text())[re.search(r"^id: (\\S+)$", asked, re.M)[1]]
 print(json.dumps({{
     "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": value, "num_turns": 2,
     "total_cost_usd": 0.01, "usage": {{"input_tokens": 10, "output_tokens": 5}}, "modelUsage": {{"opus-5": {{"outputTokens": 5}}}},

@@ -187,10 +187,6 @@ class Model(Scripted):
         for name, answer in self.learned.items():
             if f"id: {name}\\n" in said or f"id: {name}\\\\n" in said:
                 return answer
-        if "<relations>" in said:
-            texts = "\n".join(str(message["content"]) for message in body["messages"])
-            asked = [json.loads(line) for line in texts.splitlines() if line.startswith('{"n"')]
-            return {"edges": [{"n": edge["n"], "relation": edge["relation"], "flipped": False} for edge in asked]}
         return super().answer_to(body)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.capture import extraction
 from quaid.capture.extraction import Extraction
 from quaid.capture.note_finder import NoteFinder, show_known_names
-from quaid.capture.piece_reader import PieceReader, name_relations
+from quaid.capture.piece_reader import PieceReader
 from quaid.capture.prompt_pieces import (
     ASSISTANT,
     Material,
@@ -104,8 +104,7 @@ class ConversationReader(PieceReader):
         except ModelError as error:
             where = self.quarantine_error(material.session, error)
             return ConversationReading(material, problem=error, quarantined=where)
-        found = name_relations(self.models, self._merge(parts), self._vault.visible_index())
-        return ConversationReading(material, found, quarantined=quarantined)
+        return ConversationReading(material, self._merge(parts), quarantined=quarantined)
 
     def build_prompt(self, text: str) -> BuiltPrompt | None:
         """Return the prompt about as much of the episode note `text` as fits; None when nothing in it is new."""

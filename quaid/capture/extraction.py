@@ -18,7 +18,7 @@ from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entities import NamedThing
 from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
-from quaid.capture.relations import normalise_edge
+from quaid.capture.relations import is_known, normalise_edge
 from quaid.claims import is_denied
 from quaid.errors import BadInputError
 from quaid.llm.exchange import ItemProblem
@@ -44,6 +44,8 @@ PIECE_TOKENS = 12_000
 """A longer conversation is given to the model in overlapping pieces of this size."""
 MAX_SHOWN = 200
 """Characters of a malformed fact that are shown where it is left out."""
+MAX_WORDS = 6
+"""Words that a question may use for a new relation."""
 DENIED_CONFIDENCE = 0.5
 """The most for a fact that contradicts its only turn even after it was sent back."""
 MAX_LISTED = 100
@@ -75,8 +77,7 @@ class LeftOut(NamedTuple):
 class Extraction:
     """What a model found in a source. `turns` of its facts are numbers; `snippets` and `journal` are by core file.
 
-    `renamed` are relations with another usual name (see `facts.plan_facts`), `words` those that a question may use for
-    a new relation, `degraded` names what was missing.
+    `words` are those that a question may use for a new relation.
     """
 
     facts: tuple[NewFact, ...] = ()
@@ -87,14 +88,12 @@ class Extraction:
     model: str | None = None
     prompt: str | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
-    renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What was stored from a source. `left` is on disk but not committed."""
+    """What was stored from a source. `left` is on disk but not committed; nothing is `degraded` today."""
 
     facts: tuple[StoredFact, ...] = ()
     entities: tuple[str, ...] = ()
@@ -120,7 +119,6 @@ def learned_fields(plan: WritePlan, found: Extraction) -> dict[str, Any]:
         "model": found.model,
         "prompt": found.prompt,
         "usage": found.usage,
-        "degraded": found.degraded,
         "commit": plan.written.commit,
         "left": plan.written.left,
     }
@@ -188,7 +186,22 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         kind = rest.pop(0).lower() if rest and rest[0].lower() in KINDS else None
         things.append(NamedThing(name, kind, _unique(filter(None, rest))))
     names = _merge_names(thing for thing in things if thing.name)
-    return Extraction(tuple(facts), names, core["snippets"], core["journal"], tuple(left_out))
+    words = read_relation_words(value, facts)
+    return Extraction(tuple(facts), names, core["snippets"], core["journal"], tuple(left_out), words=words)
+
+
+def read_relation_words(value: Mapping[str, Any], facts: Iterable[NewFact]) -> dict[str, tuple[str, ...]]:
+    """Return new relation of `facts` -> the words that a question about it may have."""
+    used = {edge.relation for fact in facts for edge in fact.edges}
+    found: dict[str, tuple[str, ...]] = {}
+    for line in value.get("relations") or ():
+        name, *rest = re.split("[|:]", line, maxsplit=1)
+        words = _unique(filter(str.isalpha, re.findall(r"[^\W_]+", " ".join(rest).casefold())))[:MAX_WORDS]
+        with suppress(BadInputError):  # it has no name
+            relation = normalise_edge(Edge("subject", name, "target")).relation
+            if words and relation in used and not is_known(relation):
+                found[relation] = words
+    return found
 
 
 def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction:
@@ -225,6 +238,7 @@ def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction
         model=next((part.model for part in reversed(parts) if part.model), None),
         prompt=next((part.prompt for part in reversed(parts) if part.prompt), None),
         usage=sum((part.usage for part in parts), ModelUsage()),
+        words={relation: words for part in parts for relation, words in part.words.items()},
     )
 
 

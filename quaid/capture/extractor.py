@@ -336,9 +336,7 @@ class Extractor:
         same = [same[place] or find_confirmed(index, root, fact) for place, fact in enumerate(new)]
         new = [replace(fact, id=None) for fact in new]
         replaced = find_replaced(index, root, new, same, owners, when)
-        planned = facts.plan_facts(
-            new, same, names, when, found.renamed, things=found.names, turns=texts, replaced=replaced
-        )
+        planned = facts.plan_facts(new, same, names, when, things=found.names, turns=texts, replaced=replaced)
         words = plan_words(root, self._vault.layout, found.words)
         learned = (*planned.edits, *words, *self._plan_core(found, options.trigger, when))
         details["waiting"] = not self._is_facts_only and any(turn.number > material.last for turn in everything)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -219,7 +219,6 @@ def plan_facts(
     same: Sequence[Duplicate],
     names: EntityNames,
     now: datetime,
-    renamed: Mapping[str, tuple[str, bool]] | None = None,
     *,
     things: Sequence[NamedThing] = (),
     turns: Iterable[str] = (),
@@ -236,7 +235,6 @@ def plan_facts(
         same: for each its duplicate.
         names: of the memory.
         now: the time of new notes.
-        renamed: relation -> (its usual name, whether subject and object change places).
         things: the names that the model gave.
         turns: the texts that it read.
         known: the names of the facts that this source stated before; None where their citations show that.
@@ -244,11 +242,9 @@ def plan_facts(
     """
     replacing = {place for _, place in replaced}
     new = [begin_when_stated(fact, now) if place in replacing else fact for place, fact in enumerate(new)]
-    edges = [
-        _rename(fact.edges, renamed or {}) if duplicate is None else ()
-        for fact, duplicate in zip(new, same, strict=True)
-    ]
-    nicknames = [edge for fact in new for edge in _rename(fact.edges, {}) if edge.relation == relations.NICKNAMED]
+    stated = [[*map(relations.normalise_edge, fact.edges)] for fact in new]
+    edges = [own if duplicate is None else [] for own, duplicate in zip(stated, same, strict=True)]
+    nicknames = [edge for own in stated for edge in own if edge.relation == relations.NICKNAMED]
     statements = [fact.text for fact, duplicate in zip(new, same, strict=True) if duplicate is None]
     names.learn(list(dict.fromkeys([*nicknames, *itertools.chain(*edges)])), things, statements, turns)
     placed: list[tuple[Edge, ...]] = []
@@ -315,15 +311,6 @@ def end_replaced(
             drafts[path] = replace(drafts.get(path) or Edit(path, data, None), after=after)
             if isinstance(old, StoredNote):
                 yield StoredFact(old.id, path, note.text, "replaced")
-
-
-def _rename(edges: Sequence[Edge], renamed: Mapping[str, tuple[str, bool]]) -> list[Edge]:
-    found: list[Edge] = []
-    for edge in edges:
-        relation, is_flipped = renamed.get(edge.relation, (edge.relation, False))
-        ends = (edge.object, edge.subject) if is_flipped else (edge.subject, edge.object)
-        found.append(relations.normalise_edge(Edge(ends[0], relation, ends[1])))
-    return found
 
 
 def _is_news(fact: NewFact, duplicate: StoredNote, known: Collection[str] | None) -> bool:

@@ -13,6 +13,7 @@ from quaid.capture.entities import EntityNames, has_no_capitals
 from quaid.capture.episode_note import StoredEpisode
 from quaid.capture.facts import Duplicate, NewFact
 from quaid.capture.other_names import list_other_names
+from quaid.capture.relations import is_known
 from quaid.capture.stored_note import StoredNote
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
@@ -42,6 +43,7 @@ _MAX_SHOWN_NAMES = 60
 _MAX_TIES = 4
 _MIN_NAME_CHARS = 2
 _MAX_PROJECTS = 40
+_MAX_RELATIONS = 20
 
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192
@@ -230,7 +232,8 @@ def list_waiting(root: Path, connection: IndexConnection) -> tuple[str, ...]:
 
 
 def show_known_names(index: IndexConnection, text: str) -> str:
-    """Return a line for each entity that `text` names, as `index` shows it, and a last line with all projects.
+    """Return a line for each entity that `text` names, as `index` shows it, the relations of its own that are used
+    most, and a last line with all projects.
 
     A person counts by the first name: `Anna Kowalski (person, also Ania): colleague_of Maya`.
     """
@@ -263,5 +266,7 @@ def show_known_names(index: IndexConnection, text: str) -> str:
         ]
         shown = f": {'; '.join(dict.fromkeys(ties))}" if ties else ""
         lines.append(f"{note} ({', '.join([types.get(note) or 'concept', *aliases])}){shown}")
+    used = [name for name in graph.relations(index) if not is_known(name)][:_MAX_RELATIONS]
+    lines += [f"relations: {', '.join(used)}"] if used else []
     projects = sorted(name for name in documents.count_by(index, "project") if name)[:_MAX_PROJECTS]
     return "\n".join([*lines, *([f"projects: {', '.join(projects)}"] if projects else [])])

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import extraction, relations
+from quaid.capture import extraction
 from quaid.capture.cleaning import clean_line
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.prompt_pieces import Piece, split_piece
-from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
-from quaid.index import graph
+from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError
 from quaid.llm.drafts import CUT_OFF
 from quaid.llm.exchange import AnswerItem
 from quaid.local import quarantine
-from quaid.model import Edge
 from quaid.redaction import admit, admit_all
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.open_vault import OpenVault
 
 MAX_REFUSALS = 20
 """After so many refusals and no answer, the model is the cause and not the text."""
-RELATIONS_PROMPT = "relations"
-RELATIONS_TIMEOUT_S = 20.0
-_MAX_NEW_RELATIONS = 60
-_MAX_KNOWN_RELATIONS = 100
 
 
 class PieceReader:
@@ -143,72 +136,3 @@ class PieceReader:
         """Write the unusable answer that an error has, if any, to a file and return its path."""
         raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
         return self.quarantine(about, str(error), raw) if raw else None
-
-
-def name_relations(models: Models, found: Extraction, index: IndexConnection) -> Extraction:
-    """Let the model find the usual name of relations that neither the tables nor the graph know.
-
-    Without an answer they keep their own, and `degraded` shows it.
-    """
-    edges = [edge for fact in found.facts for edge in fact.edges]
-    new, known = list_new_relations(edges, graph.relations(index))
-    if not new:
-        return found
-    try:
-        answer = models.ask(
-            models.prompt(RELATIONS_PROMPT), relation_inputs(new, known), deadline_s=RELATIONS_TIMEOUT_S
-        )
-    except ModelError:
-        return replace(found, degraded=("relations",))
-    renamed = read_relations(answer.value, new, known)
-    words = read_relation_words(answer.value, new, renamed)
-    return replace(found, renamed=renamed, words=words, usage=found.usage + answer.usage)
-
-
-def list_new_relations(edges: Sequence[Edge], in_use: Sequence[str]) -> tuple[list[Edge], list[str]]:
-    """Return (an example for each new relation, the known relations); `in_use` are the graph's, most frequent first."""
-    new: dict[str, Edge] = {}
-    for edge in edges:
-        if not relations.is_known(edge.relation) and edge.relation not in in_use:
-            new.setdefault(edge.relation, edge)
-    known = list(dict.fromkeys((*sorted(relations.CANONICAL), *in_use)))
-    return list(new.values())[:_MAX_NEW_RELATIONS], known[:_MAX_KNOWN_RELATIONS]
-
-
-def relation_inputs(new: Sequence[Edge], known: Sequence[str]) -> dict[str, str]:
-    """Return one text for each slot of the prompt `relations`."""
-    lines = [
-        json.dumps({"n": n, "subject": edge.subject, "relation": edge.relation, "object": edge.object})
-        for n, edge in enumerate(new, 1)
-    ]
-    return {"relations": ", ".join(known), "edges": "\n".join(lines)}
-
-
-def read_relation_words(
-    value: Mapping[str, Any], new: Sequence[Edge], renamed: Collection[str]
-) -> dict[str, tuple[str, ...]]:
-    """Return relation that is in use from now on -> the words that a question about it may have."""
-    found: dict[str, tuple[str, ...]] = {}
-    for item in value.get("words", ()):
-        relation = new[item["n"] - 1].relation if item["n"] <= len(new) else ""
-        words = tuple(dict.fromkeys(word.casefold() for word in item["words"] if word.isalpha()))
-        if relation and relation not in renamed and words:
-            found[relation] = words
-    return found
-
-
-def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Return relation -> (the known one for the same, whether subject and object change places)."""
-    renamed: dict[str, tuple[str, bool]] = {}
-    for choice in value["edges"]:
-        if choice["n"] > len(new):
-            continue
-        edge = new[choice["n"] - 1]
-        try:
-            named = relations.normalise_edge(Edge(edge.subject, choice["relation"], edge.object))
-        except BadInputError:
-            continue
-        is_turned = named.subject == edge.object
-        if named.relation in known and named.relation != edge.relation:
-            renamed[edge.relation] = (named.relation, bool(choice["flipped"]) != is_turned)
-    return renamed

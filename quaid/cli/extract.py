@@ -325,8 +325,6 @@ def _show_learned(
         rows.append(("model", f"{done.model}, {done.usage.tokens:,} tokens{cost}"))
     if not invocation.as_json:
         invocation.print(titled(head, [*rows, *known(("commit", short(done.commit)))]))
-    if "relations" in done.degraded:
-        invocation.notify("New relations were stored as they were said: the fast model did not answer.")
     warn_left(invocation, done.left)
 
 

@@ -311,7 +311,7 @@ class StandIn(Service):
         self.spent = Spent()
         self.rules: Mapping[str, Callable[[str, Prompt], dict[str, Any]]] = {
             "extract": _extract, "review": _review, "compare": _compare, "resolve": _resolve, "snippets": _fold,
-            "workspace": _shorten, "decay_review": _keep, "edges": _relate, "relations": _name,
+            "workspace": _shorten, "decay_review": _keep, "edges": _relate,
         }  # fmt: skip
 
     @property
@@ -522,8 +522,3 @@ def _keep(question: str, _: Prompt) -> dict[str, Any]:
 
 def _relate(question: str, _: Prompt) -> dict[str, Any]:
     return {"none": [line["n"] for line in _lines(_slot(question, "facts"))], "facts": []}
-
-
-def _name(question: str, _: Prompt) -> dict[str, Any]:
-    edges = _lines(_slot(question, "edges"))
-    return {"edges": [{"n": edge["n"], "relation": edge["relation"], "flipped": False} for edge in edges]}

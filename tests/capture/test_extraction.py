@@ -452,30 +452,11 @@ def test_a_fact_said_in_another_session_is_confirmed(vault, service, learn):
     assert "Confirmed:\n- maya adopted" in vault.git("log", "-2", "--format=%b")
 
 
-@pytest.mark.parametrize(("answer", "edge", "degraded"), [
-    ('{"edges": [{"n": 1, "relation": "child_of", "flipped": true}]}', ("Maya", "parent_of", "Tom"), ()),
-    ((400, {"error": "your credit is used up"}, {}), ("Maya", "brought_up", "Tom"), ("relations",)),
-])  # fmt: skip
-def test_a_new_relation_has_the_name_the_fast_model_finds_and_without_it_the_one_that_was_said(
-    vault, service, learn, answer, edge, degraded
-):
-    edges = [{"subject": "Maya", "relation": "brought_up", "object": "Tom"}]
-    service.answers["s1"] = facts_of("Maya brought up her nephew Tom.", edges=edges)
-    service.script = [lambda: json.dumps(service.value), answer]
-    done = learn("I brought up Tom.", "I see.")
-    assert (done.edges, done.degraded, done.problem, done.waiting) == (1, degraded, None, False)
-    with vault.memory() as memory:
-        found = memory.get(done.facts[0].id).edges
-    assert [(one.subject, one.relation, one.object) for one in found] == [edge]
-
-
-def test_the_words_of_a_new_relation_are_asked_for_once_stored_and_lead_to_it(vault, service, learn):
+def test_the_words_of_a_new_relation_are_stored_and_lead_to_it(vault, service, learn):
     edges = [{"subject": "Maya", "relation": "looks_after", "object": "Tom"}]
-    service.answers["s1"] = facts_of("Maya looks after Tom.", edges=edges)
-    words = (
-        '{"edges": [], "words": [{"n": 1, "words": ["Nanny", "babysits", "a b", "nanny"]}, {"n": 9, "words": ["x"]}]}'
-    )
-    service.script = [lambda: json.dumps(service.value), words]
+    service.answers["s1"] = facts_of("Maya looks after Tom.", edges=edges) | {
+        "relations": ["looks_after | Nanny babysits nanny", "sang_with | choir"]
+    }
     learn("I look after Tom.", "I see.")
     note = vault.root / "review" / "relation-words.md"
     assert frontmatter.parse(note.read_text()).fields["aliases"] == ["looks_after: nanny babysits"]
@@ -487,9 +468,9 @@ def test_the_words_of_a_new_relation_are_asked_for_once_stored_and_lead_to_it(va
         nothing = memory.recall("words for relations: babysits", keyword_only=True, keep=False).hits
         assert not any("relation" in hit.path for hit in nothing)
     service.answers["s2"] = facts_of("Maya looks after Ben.", edges=[edges[0] | {"object": "Ben"}])
-    before = len(service.requests)
     learn("I look after Ben.", "I see.", session="s2")
-    assert len(service.requests) == before + 1
+    assert "relations: looks_after" in service.prompts[-1]
+    assert len(service.asked) == 2
 
 
 # The command

@@ -18,7 +18,6 @@ from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import cite_episode, find_problems, merge, read_answer
 from quaid.capture.extractor import commit_message
 from quaid.capture.facts import plan_fact
-from quaid.capture.piece_reader import list_new_relations, read_relations, relation_inputs
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import coerce, violations
@@ -377,47 +376,17 @@ def test_no_turn_can_close_the_tags_of_the_prompt():
 # Relations that are new
 
 
-def question(*relations, in_use=()):
-    return list_new_relations([Edge("Maya", relation, "Tom") for relation in relations], in_use)
-
-
-def answer(found, *choices):
-    edges = [{"n": n, "relation": relation, "flipped": flipped} for n, relation, flipped in choices]
-    value = {"edges": edges}
-    assert violations(value, load_prompt("relations").schema) == []
-    return read_relations(value, *found)
-
-
-def test_only_what_nobody_knows_is_asked_about_once():
-    assert question("works_at", "child_of", "gave_boat_to", in_use=["gave_boat_to"])[0] == []
-    new, known = question("works_at", "gave_boat_to", "sang_with", "gave_boat_to", in_use=["likes_boat_of"])
-    assert [edge.relation for edge in new] == ["gave_boat_to", "sang_with"]
-    inputs = relation_inputs(new, known)
-    lines = [json.loads(line) for line in inputs["edges"].splitlines()]
-    assert lines[0] == {"n": 1, "subject": "Maya", "relation": "gave_boat_to", "object": "Tom"}
-    assert "likes_boat_of" in inputs["relations"].split(", ")
-    assert {"works_at", "likes_boat_of"} <= set(known)
-
-
-@for_each(("relation", "flipped", "meant"), [
-    ("friend_of", False, ("friend_of", False)), ("parent_of", True, ("parent_of", True)),
-    ("child_of", False, ("parent_of", True)), ("child_of", True, ("parent_of", False)),
-    ("Mother Of", False, ("parent_of", False)), ("[[employs]]", False, ("works_at", True)),
-])  # fmt: skip
-def test_a_known_relation_in_any_spelling_and_direction_takes_the_place_of_a_new_one(relation, flipped, meant):
-    assert answer(question("sang_with", "brought_up"), (1, "sang_with", False), (2, relation, flipped)) == {
-        "brought_up": meant
-    }
-
-
-@pytest.mark.parametrize("choice", [(2, "parent_of", False), (99, "knows", True), (1, "rules_over", False), (1, "", False),
-                                    (1, "!!", True), (1, "brought_up", True), (1, "../../x", False)])  # fmt: skip
-def test_what_was_not_asked_or_nobody_uses_changes_nothing(choice):
-    assert answer(question("brought_up"), choice) == {}
-
-
-def test_edges_cannot_end_their_line_or_their_tag():
-    inputs = relation_inputs(*list_new_relations([Edge('Maya"\n</edges>', "sang_to", "{{relations}}\u2028x")], []))
-    assert len(inputs["edges"].splitlines()) == 1
-    text = load_prompt("relations").fill(inputs)
-    assert text.count("</edges>") == 1
+def test_the_words_of_a_relation_are_stored_where_a_fact_has_it_and_no_table():
+    given = fact("Maya looks after Tom, says Ann.", edges=["Maya | looks_after | Tom", "Maya | child_of | Ann"])
+    lines = [
+        "Looks after | Nanny babysits, a1 nanny",
+        "child_of | kid",
+        "sang_with | choir",
+        "!! | x",
+        "looks_after",
+        "",
+    ]
+    assert read(given, relations=lines).words == {"looks_after": ("nanny", "babysits")}
+    assert read(given, relations={"looks_after": ["nanny"]}).words == {"looks_after": ("nanny",)}
+    assert len(read(given, relations=["looks_after | a b c d e f g"]).words["looks_after"]) == 6
+    assert merge([read(given, relations=lines), read(given)]).words == {"looks_after": ("nanny", "babysits")}

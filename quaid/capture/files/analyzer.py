@@ -20,9 +20,8 @@ from quaid.capture.facts import NewFact, StoredFact
 from quaid.capture.files import source_note
 from quaid.capture.files.source_file import SourceFile, read_file
 from quaid.capture.files.source_note import AnalysisRequest, SourceNote
-from quaid.capture.piece_reader import PieceReader, name_relations
+from quaid.capture.piece_reader import PieceReader
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece, split_material
-from quaid.capture.relations import plan_words
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
 from quaid.errors import BadInputError, ModelError
 from quaid.history.source_repository import find_checkout
@@ -143,7 +142,7 @@ class FileAnalyzer:
         except ModelError as error:
             reader.quarantine_error(files.printable(str(file.path)), error)
             raise
-        found = name_relations(reader.models, extraction.merge(parts), self._vault.index())
+        found = extraction.merge(parts)
         if dry_run:
             plan = self._plan(request, found, reader.summary)
         else:
@@ -185,8 +184,7 @@ class FileAnalyzer:
         finder, visible = self._writer.finder, self._vault.visible_index()
         entities = finder.entity_names(visible, now, [fact.speaker for fact in new if fact.speaker])
         same = finder.find_duplicates(index, new)
-        stored = facts.plan_facts(new, same, entities, now, found.renamed, known=earlier)
-        words = plan_words(self._vault.root, self._vault.layout, found.words)
+        stored = facts.plan_facts(new, same, entities, now, known=earlier)
         names = list(dict.fromkeys(note_name(fact.path) for fact in stored.stored))
         with naming_broken_note(rel_path):
             living = [name for name, document in earlier.items() if document]
@@ -207,7 +205,7 @@ class FileAnalyzer:
             [("Quaid-Task", "analyze")],
             [fact.text for fact in missing],
         )
-        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, *words, edit), message, details)
+        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, edit), message, details)
 
     def _is_memory(self, path: Path) -> bool:
         real, root = path.resolve(), self._vault.root.resolve()
