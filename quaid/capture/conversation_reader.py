@@ -30,7 +30,7 @@ from quaid.config import person_of
 from quaid.errors import BadInputError, ModelError, QuaidError
 from quaid.llm.drafts import read_value
 from quaid.local.session_notes import SessionNotes
-from quaid.model import is_owner_label
+from quaid.model import is_owner_label, name_key
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
@@ -38,6 +38,10 @@ from quaid.text.zones import local_now
 
 if TYPE_CHECKING:
     from quaid.open_vault import OpenVault
+
+
+TERSE_CHARS = 200
+"""Up to this length a turn is compared together with the one before it."""
 
 
 class ConversationReading(NamedTuple):
@@ -143,10 +147,16 @@ class ConversationReader(PieceReader):
         return {slot: admit(text).text for slot, text in inputs.items()}
 
     def _with_related(self, piece: Piece) -> Piece:
-        owner = person_of(self._vault.root, self._vault.settings)
-        turns = [turn for turn in (*piece.notes, *piece.turns) if turn.speaker != ASSISTANT]
-        # What somebody says of themselves has no name in it.
-        said = [f"{owner if is_owner_label(turn.speaker) else turn.speaker}: {turn.text}" for turn in turns]
+        """Return `piece` with the stored facts that it may repeat or replace."""
+        owner = name_key(person_of(self._vault.root, self._vault.settings))
+        turns, said = (*piece.notes, *piece.turns), list[str]()
+        for before, turn in zip((None, *turns), turns, strict=False):
+            # What others say of themselves has no name in it; the name of the owner is in most facts.
+            is_owner = is_owner_label(turn.speaker) or name_key(turn.speaker) in {owner, *owner.split()[:1]}
+            text = turn.text if is_owner else f"{turn.speaker}: {turn.text}"
+            # `No, on the 18th` answers a turn, of the assistant too.
+            text = f"{before.text[-TERSE_CHARS:]} {text}" if before and len(text) < TERSE_CHARS else text
+            said += [text] if turn.speaker != ASSISTANT else []
         return replace(piece, related=tuple(self._finder.find_related(self._vault.visible_index(), said)))
 
     def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:

@@ -536,9 +536,9 @@ def is_name(text: str) -> bool:
         return False
     if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() in {"assistant", *_KIN_WORDS}:
         return False
-    if not _has_case(text[0]):
+    if has_no_capitals(text):
         return _OF.search(text) is None and count_words(text) <= _MAX_WORDS * 2
-    is_title = all(not _has_case(word[0]) or word[0].isupper() for word in words if word.casefold() not in _LINKING)
+    is_title = all(not word[0].islower() for word in words if word.casefold() not in _LINKING)
     if is_title:
         return words[0][0].isupper() and len(words) <= _MAX_WORDS * 2
     return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
@@ -557,10 +557,6 @@ def split_kind_word(name: str) -> tuple[str, str]:
 def has_no_capitals(text: str) -> bool:
     """Return True for a text in a script without capitals, where names do not show by their writing."""
     return text[0].isalpha() and not (text[0].isupper() or text[0].islower())
-
-
-def _has_case(char: str) -> bool:
-    return char.lower() != char.upper()
 
 
 def _is_stated_name(thing: NamedThing) -> bool:

@@ -332,7 +332,8 @@ class Extractor:
         ]
         names = self._plan_names(turns, when)
         same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
-        root, owners = self._vault.root, own_names(self._vault.root, self._settings)
+        root, own = self._vault.root, own_names(self._vault.root, self._settings)
+        owners = own | {key for key, called in names.called.items() if len(called) == 1 and called[0] in own}
         same = [same[place] or find_confirmed(index, root, fact) for place, fact in enumerate(new)]
         new = [replace(fact, id=None) for fact in new]
         replaced = find_replaced(index, root, new, same, owners, when)

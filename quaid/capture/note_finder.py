@@ -34,7 +34,6 @@ MAX_RELATED = 8
 """Stored facts that a model is shown with a conversation."""
 _MAX_COMPARED = 40
 _COMPARED_CHARS = 400
-_TERSE_CHARS = 80
 _LEAST_SPREAD = 0.01
 _BEST_BY_WORDS = 3.0
 """Standard deviations, for the fact without a vector that shares most words with a turn."""
@@ -85,16 +84,13 @@ class NoteFinder:
         return found
 
     def find_related(self, index: IndexConnection, turns: Sequence[str]) -> list[Document]:
-        """Return the owner's living facts that `turns` may repeat or replace, the nearest to one of them first.
-
-        A turn counts with the one before it, which it may answer; a fact counts more if it is about a name in them.
+        """Return the owner's living facts that `turns`, which have their context, may repeat or replace, the nearest to
+        one of them first. A fact counts more if it is about a name in them.
         """
         import numpy as np
 
         facts = {each.chunk_id: each for each in documents.list_living(index) if each.owner == self._settings.owner}
-        turns = turns[-_MAX_COMPARED:] if facts else ()
-        pairs = zip(("", *turns), turns, strict=False)
-        texts = [f"{before} {turn}" if len(turn) < _TERSE_CHARS else turn[:_COMPARED_CHARS] for before, turn in pairs]
+        texts = [turn[:_COMPARED_CHARS] for turn in turns[-_MAX_COMPARED:]] if facts else []
         row, embedded = self._embed(index, texts)
         nearness: dict[int, float] = defaultdict(float)
         if row is not None and embedded:
@@ -112,10 +108,11 @@ class NoteFinder:
                 nearness[chunk_id] = max(nearness[chunk_id], _BEST_BY_WORDS * score / (found[0][1] or 1.0))
         spoken = f" {name_key(' '.join(texts))} "
         names = {f" {key} " for name, _ in graph.entity_names(index) if (key := name_key(name)) and key in spoken}
-        for chunk_id in nearness:
-            said = f" {name_key(facts[chunk_id].text)} "
+        for chunk_id, fact in facts.items():
+            said = f" {name_key(fact.text)} "
             nearness[chunk_id] += _NAMED_BONUS * any(name in spoken and name in said for name in names)
-        return [facts[chunk_id] for chunk_id in sorted(nearness, key=lambda each: -nearness[each])[:MAX_RELATED]]
+        nearest = sorted(facts, key=lambda each: (-nearness[each], -each))  # of what is as near, the newest
+        return [facts[chunk_id] for chunk_id in nearest[: MAX_RELATED * bool(texts)]]
 
     def find_entity(self, index: IndexConnection, name: str) -> StoredNote | None:
         """Return the entity note of this name, else the owner's own note, else the file of this name, which `index` may

@@ -113,6 +113,26 @@ def test_what_others_say_of_the_owner_replaces_nothing(vault, service, learn, sa
     assert head(vault, "620")["status"] == "pending"
 
 
+def test_the_owner_has_their_other_names_too(vault, service, learn, monkeypatch):
+    monkeypatch.setenv("QUAID_OWNER_NAME", "Maya Chen")
+    vault.write("entities/Maya Chen.md", "---\nid: 01m\ntype: person\naliases: [Maya, Mimi]\n---\n")
+    vault.save("Maya")
+    learn(10, "The bike may cost 580 euros.", fact(BUDGET), speaker="User")
+    new = "Maya's budget for the bike is 620 euros."
+    learn(12, "Make it 620 for the bike.", answer=answering("replaces", "580", text=new), speaker="Mimi")
+    assert "superseded_by" in head(vault, "580")
+
+
+def test_a_short_answer_is_compared_with_the_question_of_the_assistant(vault, service, learn):
+    others = [
+        f"Maya's {thing} is very old." for thing in ("car", "house", "boat", "coat", "table", "piano", "oven", "hat")
+    ]
+    learn(10, "Things.", fact("The wedding of Maya and Tom takes place on 11 September."), *map(fact, others))
+    learn(12, ["Hello!", "Is the wedding still on 11 September?", "No, a week later."])
+    related = service.prompts[-1].split("<related>")[1].split("</related>")[0]
+    assert "1. The wedding of Maya and Tom" in related
+
+
 def test_what_is_pinned_is_not_replaced_without_a_question(vault, service, learn):
     learn(10, "The bike may cost 580 euros.", fact(BUDGET))
     (path,) = vault.root.glob("facts/**/*580*.md")

@@ -23,6 +23,8 @@ from quaid.vault import frontmatter
 
 BUDGET = 1500
 """Tokens that an answer may have."""
+_RELATED = r"^(\d+)\. (.*) \((?:said|until) [^()]*\)$"
+"""A fact that the model is shown as one that it may replace."""
 _LINK = re.compile(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]")
 
 
@@ -55,7 +57,7 @@ class RecordedModel(Scripted):
         session = re.search(r"^id: (\S+)$", question, re.MULTILINE)
         assert session is not None
         answer = json.loads(json.dumps(self._recorded["sessions"][session[1]]))
-        shown = {each["text"]: each["n"] for each in _list_lines(question) if "text" in each}
+        shown = {text: n for n, text in re.findall(_RELATED, question, re.MULTILINE)}
         for fact in answer["facts"]:
             for name in fact.keys() & {"replaces", "confirms"}:
                 text = fact.pop(name)
