@@ -349,7 +349,7 @@ def run_import(
     into: Annotated[
         str | None, option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME.")
     ] = None,
-    dry_run: Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
     of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.

@@ -14,7 +14,7 @@ from quaid.agents import installation
 from quaid.agents.hosts import InstallOptions
 from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import argument, can_answer, flag
+from quaid.cli.options import DryRun, argument, can_answer, flag
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
 from quaid.config import load_settings, set_users_own
 from quaid.errors import UsageError
@@ -29,14 +29,13 @@ from quaid.trust import locate_vault
 
 _GIT_HOOK = "git-hook"
 _HOST = argument("HOST", "claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini, openclaw or git-hook.")
-_DRY_RUN = flag("Show what would change; change nothing.", "--dry-run")
 _PROJECT = flag("claude-code: change the config of this folder instead of your own.", "--project")
 
 
 def run_install(
     invocation: Invocation,
     host: Annotated[str | None, _HOST] = None,
-    dry_run: Annotated[bool, _DRY_RUN] = False,
+    dry_run: DryRun = False,
     project: Annotated[bool, _PROJECT] = False,
     plugin: Annotated[bool, flag("claude-code: enable the plugin, with its skill and commands.", "--plugin")] = False,
 ) -> None:
@@ -79,7 +78,7 @@ def run_install(
 def run_uninstall(
     invocation: Invocation,
     host: Annotated[str, _HOST],
-    dry_run: Annotated[bool, _DRY_RUN] = False,
+    dry_run: DryRun = False,
     project: Annotated[bool, _PROJECT] = False,
 ) -> None:
     """Remove Quaid from a program; the memory itself stays where it is.

@@ -9,7 +9,7 @@ from quaid.cli import terminal as ui
 from quaid.cli.commands import Actions
 from quaid.cli.history import tell_undone
 from quaid.cli.invocation import Invocation, print_error
-from quaid.cli.options import argument, check_one_of, flag, option
+from quaid.cli.options import DryRun, argument, check_one_of, flag, option
 from quaid.janitor import schedule
 from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Answer
@@ -21,7 +21,6 @@ CHOICES = ("a", "b", "both", "neither")
 MAX_SHOWN = 20
 _Reference = Annotated[str, argument("REF", "A run or a commit.")]
 _Question = Annotated[str, argument("REF", "Its name in review/, its key, or all.")]
-_DryRun = Annotated[bool, flag("Show what would be done; change nothing.", "--dry-run")]
 
 run_janitor = Actions(
     """
@@ -42,7 +41,7 @@ run_janitor = Actions(
 def run_now(
     invocation: Invocation,
     task: Annotated[list[str] | None, option("NAME", "Only this task; repeatable.")] = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     accept_removals: Annotated[
         bool, flag("Run although many notes are gone since the last run.", "--accept-removals")
     ] = False,
@@ -140,7 +139,7 @@ def undo(invocation: Invocation, reference: _Reference) -> None:
 def install(
     invocation: Invocation,
     at: Annotated[str, option("HH:MM", "The time of day.")] = "03:30",
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run every night."""
     with invocation.open() as memory:
@@ -149,7 +148,7 @@ def install(
 
 
 @run_janitor.action("uninstall")
-def uninstall(invocation: Invocation, dry_run: _DryRun = False) -> None:
+def uninstall(invocation: Invocation, dry_run: DryRun = False) -> None:
     """Run every night no longer."""
     with invocation.open() as memory:
         changes = schedule.uninstall(memory.root, dry_run=dry_run)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import argument, can_answer, flag, option
+from quaid.cli.options import DryRun, Yes, argument, can_answer, flag, option
 from quaid.cli.terminal import first
 from quaid.errors import QuaidError, UsageError
 from quaid.memory import Memory
@@ -33,8 +33,8 @@ def run_purge(
         str | None, option("TEXT", "Purge this text wherever it stands; - reads it from stdin.", "--text")
     ] = None,
     regex: Annotated[bool, flag("TEXT is a regular expression.", "--regex")] = False,
-    dry_run: Annotated[bool, flag("Show what would go, and change nothing.", "--dry-run")] = False,
-    yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     drop_signatures: Annotated[
         bool, flag("Commits that are made again may lose their signatures.", "--drop-signatures")
     ] = False,
