@@ -19,8 +19,7 @@ from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, state_folder
 from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
-from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.verify import Verification, verify
+from quaid.sync.derived_index import SyncOptions, SyncReport, Verification, verify
 from quaid.sync.watcher import WATCH, Follower
 from quaid.text.invisible import whole
 from quaid.text.zones import local_now

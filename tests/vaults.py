@@ -26,7 +26,7 @@ from quaid.history.steering import SteeringChangedError
 from quaid.index import contents
 from quaid.place import state_folder, state_home
 from quaid.settings import EmbeddingSettings
-from quaid.sync.verify import verify
+from quaid.sync.derived_index import verify
 from quaid.trust import trusted_vaults
 from quaid.user_config import user_config_path
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.embed.centre import CENTRE_FILE, remove_centre
-from quaid.embed.runtime import load_onnxruntime
 from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build
 from quaid.errors import EmbeddingError
 
@@ -190,6 +189,14 @@ class LocalEmbedder(_BuildEmbedder):
             options.add_session_config_entry("session.disable_prepacking", "1")
         path = str(self._build.folder / GRAPH_FILE)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def load_onnxruntime() -> Any:
+    """Return the library. By default it reports the models that are opened to its makers, with an id of the machine."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    return onnxruntime
 
 
 def _normalise(vectors: npt.NDArray[np.float32]) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from quaid.embed.runtime import load_onnxruntime
+from quaid.embed.local import load_onnxruntime
 from quaid.embed.weights import GRAPH_FILE, GRAPH_WEIGHTS_FILE
 from quaid.errors import EmbeddingError
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
 from quaid.errors import QuaidError
-from quaid.index import contents, documents
+from quaid.index import contents, documents, vectors
 from quaid.index.documents import KnownFile
 from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
@@ -247,3 +249,42 @@ class DerivedIndex(ABC):
         if parsed.passages:
             documents.insert(connection, doc_id, parsed.passages)
         return row.content_hash, parsed
+
+
+MAX_DIFFERENCES = 20
+"""Differences that `verify` lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of `verify`: `manifest` is equal on two machines with equal files, `differences` are the first
+    `MAX_DIFFERENCES`, as sentences.
+    """
+
+    ok: bool
+    manifest: str
+    notes: int
+    pending: int
+    differences: tuple[str, ...]
+
+
+def verify(index: DerivedIndex, reader: IndexConnection) -> Verification:
+    """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
+    rebuilt = index.rebuild_in_memory()
+    try:
+        current, made = Counter(contents.dump(reader)), Counter(contents.dump(rebuilt))
+        notes = sum(line.startswith("documents ") for line in made)
+        manifest = contents.manifest(rebuilt)
+    finally:
+        rebuilt.close()
+    found = [f"only in the index: {line}" for line in sorted((current - made).elements())]
+    found += [f"missing from the index: {line}" for line in sorted((made - current).elements())]
+    # On a connection of its own: FTS5 checks by what a connection has cached, which another one's writing outdates.
+    own = database.connect_reader(index.path)
+    try:
+        found += database.find_inconsistencies(own)
+    finally:
+        own.close()
+    return Verification(
+        not found, manifest, notes, vectors.count_pending(reader), tuple(islice(found, MAX_DIFFERENCES))
+    )

@@ -58,7 +58,7 @@ OWNERS = {
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
     "httpx": ["http.py"],
-    "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
+    "onnxruntime": ["embed/local.py", "embed/quantise.py"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],
     "safetensors": ["embed/"],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matrices import examples
 from vaults import dump
 
-from quaid.embed.runtime import load_onnxruntime
+from quaid.embed.local import load_onnxruntime
 from quaid.errors import NoteNotFoundError
 from quaid.index import contents, documents, fulltext, graph, references, vectors
 from quaid.index import vectors as index_matrix

@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from quaid.embed.runtime import load_onnxruntime
+from quaid.embed.local import load_onnxruntime
 from quaid.index.vectors import PRODUCT_GRAPH, multiply, open_product
 
 
