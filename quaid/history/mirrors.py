@@ -18,6 +18,7 @@ from quaid.history.purged import FOLDER, PurgedError, find_returned
 from quaid.history.remotes import Line
 from quaid.history.repository import Repository
 from quaid.http import host_of, is_local
+from quaid.settings import Duration, Number
 
 MIRRORED = "refs/quaid/mirrored"
 FETCHED = "refs/quaid/fetched"
@@ -42,10 +43,10 @@ class MirrorLimits:
     that it reaches over http.
     """
 
-    timeout_s: float = 60.0
-    max_bytes: int = 2_000_000_000
-    max_files: int = 200_000
     plain_hosts: str = ""
+    git_timeout_s: Duration = 60.0
+    max_repository_bytes: Number = 2_000_000_000
+    max_files: Number = 200_000
 
 
 def check_source(address: str, branch: str, plain_hosts: str = "") -> None:
@@ -140,10 +141,10 @@ class Mirror:
 
     def maintain(self) -> None:
         """Have git pack what came in many pieces, where that is due."""
-        maintain(self.git.repository, self.limits.timeout_s)
+        maintain(self.git.repository, self.limits.git_timeout_s)
 
     def _line(self) -> Line:
-        return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)
+        return Line(self.folder, self.address, self.limits.git_timeout_s, max_bytes=self.limits.max_repository_bytes)
 
     def _make(self) -> None:
         check_source(self.address, self.branch, self.limits.plain_hosts)
@@ -178,7 +179,7 @@ class WorkingCopy:
 
     def push(self, commit: str) -> bool:
         """Move the remote's branch on to `commit`. Returns and raises as `Line.push`."""
-        line = Line(self.root, self.mirror.address, self.mirror.limits.timeout_s)
+        line = Line(self.root, self.mirror.address, self.mirror.limits.git_timeout_s)
         return line.push(commit, f"refs/heads/{self.mirror.branch}")
 
     @property

@@ -27,12 +27,10 @@ class Revision:
     """One commit of a note's life.
 
     `befores` has one version for each parent of the commit, None where that parent has no such note; `after` is None
-    where the commit took the note away. `committer` is an e-mail address; `renamed_from` a path, vault-relative like
-    `path`.
+    where the commit took the note away. `renamed_from` is a path, vault-relative like `path`.
     """
 
     commit: Commit
-    committer: str
     path: str
     befores: tuple[bytes | None, ...]
     after: bytes | None
@@ -100,14 +98,13 @@ def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revi
 def _walk(git: Git, start: str, path: str, note_id: str | None, life: list[Revision]) -> tuple[str, str] | None:
     """Add the revisions of `path` up to `start` to `life`; where the note goes on under another path."""
     # A merge is shown (-c) only where its result is neither parent's.
-    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
+    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00")
     logged = read_log(git, *shape, start, "--", path)
     listed = [(fields, change) for fields, changes in logged for change in changes]
     blobs = git.read_blobs([blob for _, change in listed for blob in (*change.befores, change.after) if blob])
     for fields, change in listed:
         revision = Revision(
             build_commit(fields[:6], git.repository, [change.path]),
-            fields[6],
             git.repository.to_vault(path),
             tuple(blobs.get(blob) if blob else None for blob in change.befores),
             blobs.get(change.after) if change.after else None,

@@ -31,11 +31,11 @@ class RepositoryState:
     cherry-pick, revert, bisect, am or None; `locked` says that somebody holds index.lock.
     """
 
-    branch: str | None
-    head: str | None
-    operation: str | None
-    locked: bool
-    detached: bool
+    branch: str | None = None
+    head: str | None = None
+    operation: str | None = None
+    locked: bool = False
+    detached: bool = False
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS uses (
 """
 MAX_ENTRIES = 10_000
 MAX_GAPS = 10_000
-_COLUMNS = "at, query, door, depth, took_ms, hits, stages, degraded, hit_limit, session, query_key"
+_COLUMNS = "at, query, door, depth, took_ms, hits, stages, degraded, hit_limit, session"
 _USE = "id, accesses, last_access, strength"
 BASE_GAIN = 0.05
 DIFFICULTY_BONUS = 3.0
@@ -50,7 +50,7 @@ Storage = Literal["text", "hashes", "off"]
 class RecallEntry(NamedTuple):
     """One recall. `hits` are (memory id, score), best first; `stages` are milliseconds by name.
 
-    `query` or `query_key` is None, as `recall.log` says.
+    `query` is None where `recall.log` stores hashes.
     """
 
     at: str
@@ -63,7 +63,6 @@ class RecallEntry(NamedTuple):
     degraded: tuple[str, ...] = ()
     limit: int | None = None
     session: str | None = None
-    query_key: str | None = None
 
     @property
     def best(self) -> float | None:
@@ -92,7 +91,7 @@ def add_entry(connection: apsw.Connection, entry: RecallEntry, storage: Storage 
     key = None if is_text or entry.query is None else question_key(entry.query)
     texts = map(json.dumps, (entry.hits, entry.stages, entry.degraded))
     connection.execute(
-        f"INSERT INTO recall_log ({_COLUMNS}, best) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        f"INSERT INTO recall_log ({_COLUMNS}, query_key, best) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         (entry.at, query, *entry[2:5], *texts, entry.limit, _redact(entry.session), key, entry.best),
     )
     newest = connection.last_insert_rowid()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
 from quaid.capture.note_finder import list_waiting
 from quaid.embed import resolve
 from quaid.errors import QuaidError
+from quaid.history.repository import RepositoryState
 from quaid.index import documents, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
@@ -34,7 +35,7 @@ from quaid.report.checks import (
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import EMBED_BUDGET_S
-from quaid.sync.watcher import find_watcher
+from quaid.sync.watcher import Heartbeat, find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
 EMPTY_DAYS = 7
@@ -42,16 +43,11 @@ GIT_STEP = "see them with git status; git add and git commit what is to stay"
 
 
 @dataclass(frozen=True, slots=True)
-class RepositoryStatus:
+class RepositoryStatus(RepositoryState):
     """The git side. `uncommitted` are the owner's changes, without what Quaid wrote and git refused. `problem` says
     that git itself could not be asked; then the rest is empty.
     """
 
-    branch: str | None = None
-    head: str | None = None
-    operation: str | None = None
-    locked: bool = False
-    detached: bool = False
     uncommitted: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -85,15 +81,10 @@ class EmbeddingStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WatcherStatus:
+class WatcherStatus(Heartbeat):
     """The process that follows the vault; `alive` is False for a `quaid watch` that crashed."""
 
-    pid: int
-    mode: str
-    alive: bool
-    started: str
-    last_sync: str | None
-    problem: str | None
+    alive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +141,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
             paths = visible_paths(uncommitted, whole, visible)
             uncommitted = [path for path in paths if may_name(memory, path)]
     try:
-        git = memory.git.state()
-        places = (git.branch, git.head, git.operation, git.locked, git.detached)
-        repository = RepositoryStatus(*places, tuple(uncommitted))
+        repository = RepositoryStatus(**asdict(memory.git.state()), uncommitted=tuple(uncommitted))
     except QuaidError as error:
         repository = RepositoryStatus(problem=str(error))
     ready = memory.embedding.embedder() is not None
@@ -161,7 +150,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     embedding = EmbeddingStatus(settings.embedding.provider, model, ready, str(problem) if problem else None, proposal)
     watcher = None
     if beat := find_watcher(state, now):
-        watcher = WatcherStatus(beat.pid, beat.mode, beat.is_alive(now), beat.started, beat.last_sync, beat.problem)
+        watcher = WatcherStatus(**asdict(beat), alive=beat.is_alive(now))
     remotes: list[RemoteState] = []
     with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
         remotes = memory.remotes.list_states()

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from quaid.errors import ConfigError
+from quaid.history.mirrors import MirrorLimits
 from quaid.http import is_local
 from quaid.place import state_home
-from quaid.settings import Duration, Range, check_type, read_hints
+from quaid.settings import Duration, Number, Range, check_type, read_hints
 
 DATABASE_VARIABLE = "QUAID_SERVER_DATABASE"
 WEBHOOK_VARIABLE = "QUAID_SERVER_WEBHOOK_SECRET"
 MIN_SECRET = 16
-Number = Annotated[int, Range(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Issuer:
     owner_claim: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig(MirrorLimits):
     """The settings of a server. Times are in seconds, sizes in bytes.
 
     `database` is the address of the PostgreSQL database. `address` is the public URL, which OAuth tokens must be for.
@@ -54,7 +54,6 @@ class ServerConfig:
     name: str = ""
     webhook_secret: str = ""
     proxies: str = "127.0.0.1, ::1"
-    plain_hosts: str = ""
     issuers: tuple[Issuer, ...] = ()
     workers: Number = 2
     readers: Number = 4
@@ -63,9 +62,6 @@ class ServerConfig:
     lease_s: Duration = 15.0
     write_s: Duration = 60.0
     stop_s: Duration = 20.0
-    git_timeout_s: Duration = 60.0
-    max_repository_bytes: Number = 2_000_000_000
-    max_files: Number = 200_000
     max_body_bytes: Number = 4 * 2**20
     rate: Duration = 20.0
     burst: Number = 60

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from quaid.capture.writer import WriteResult
 from quaid.errors import QuaidError
-from quaid.history.mirrors import MirrorLimits
 from quaid.resident.worker import Job
 from quaid.server import writing
 from quaid.server.catalogue import Catalogue, VaultUnknownError
@@ -55,8 +54,7 @@ class VaultServer:
         self._looking_up = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="quaid-tokens")
         self._access_tokens = AccessTokens(config.issuers, config.address)
         self._leases = Leases(self.database, config.identity, config.lease_s)
-        limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files, config.plain_hosts)
-        self._folders = VaultFolders(config.place, config.mirrors_place, limits)
+        self._folders = VaultFolders(config.place, config.mirrors_place, config)
         # A question reads through two connections.
         self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
         self._upkeep = Upkeep(config, self.catalogue, self._leases, self._folders, self._indexes, self.metrics)

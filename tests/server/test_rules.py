@@ -130,7 +130,7 @@ def test_an_address_is_what_one_customer_of_a_network_has() -> None:
 
 def test_a_tool_runs_with_the_scope_that_it_takes_whatever_the_door_let_through() -> None:
     """The door reads a request by itself; the tool is called by what the protocol has read of it."""
-    tools = ServedTools(VaultServer(ServerConfig("postgresql://nobody.invalid/x", AUDIENCE)))
+    tools = ServedTools(VaultServer(ServerConfig(database="postgresql://nobody.invalid/x", address=AUDIENCE)))
 
     async def call(tool: str, arguments: dict[str, str], scope: str) -> str:
         current.set(ServedCall(Caller("c", "o", {"team": frozenset({scope})}), "team", scope="admin"))
