@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from quaid import trust
 from quaid.cli.commands import Actions
@@ -16,16 +16,13 @@ from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
 from quaid.history import merge_driver, steering, vault_guard
 from quaid.history.creation import clone_vault
+from quaid.history.remotes import Remote
 from quaid.history.repository import find_repository
+from quaid.memory import Memory
 from quaid.place import CONFIG_FILE
 from quaid.remotes.exchange import ORIGIN, RemoteState
+from quaid.remotes.pulling import Pulled
 from quaid.shapes import json_object
-
-if TYPE_CHECKING:
-    from quaid.history.remotes import Remote
-    from quaid.memory import Memory
-    from quaid.remotes.pulling import Pulled
-
 
 Own = Annotated[bool | None, flag("Your own machines alone write there, or others as well.", "--own/--shared")]
 

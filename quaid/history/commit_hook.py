@@ -162,9 +162,8 @@ def read_next_commit(folder: Path) -> tuple[Git, dict[str, str], frozenset[str]]
         parents = [git.read_text(doing, "hash-object", "-t", "tree", "--stdin")]  # the empty one
     compared: list[Changes] = []
     for parent in parents:
-        out = git.read(doing, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent)
-        changes = {path: (old, new) for path, old, new in parse_raw(out)}
-        compared.append({path: each for path, each in changes.items() if each[1] is None or each[1].mode != SUBMODULE})
+        changes = parse_raw(git.read(doing, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent))
+        compared.append({path: each for path, each in changes if each[1] is None or each[1].mode != SUBMODULE})
     added = {
         path: new.blob for path, (_, new) in compared[0].items() if new and all(path in other for other in compared)
     }

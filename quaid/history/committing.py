@@ -234,7 +234,7 @@ def read_changes(git: Git, commit_id: str) -> tuple[str, Changes]:
     shape = ("--root", "-m", "-r", "-z", "--no-renames", "--no-abbrev", "--format=%H")
     whole_id, _, out = git.read("read a commit", "diff-tree", *shape, f"{commit_id}^{{commit}}").partition(b"\0")
     out = out.split(whole_id + b"\0", 1)[0]
-    return whole_id.decode(), {path: (old, new) for path, old, new in parse_raw(out)}
+    return whole_id.decode(), dict(parse_raw(out))
 
 
 def adopt(git: Git, commit_id: str, edits: Mapping[str, Edit]) -> None:

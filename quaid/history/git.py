@@ -203,7 +203,7 @@ class Git:
     def diff_trees(self, old: str, new: str, *paths: str) -> Changes:
         """Return the files that differ between two trees or commits. A rename is a removal and an addition."""
         args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new, "--", *paths)
-        return {path: (before, after) for path, before, after in parse_raw(self.read("compare trees", *args))}
+        return dict(parse_raw(self.read("compare trees", *args)))
 
     def list_tree(self, tree: str, *paths: str) -> dict[str, Version]:
         """Return the files of a tree or commit, or those of `paths`."""
@@ -486,15 +486,15 @@ def parse_tree(out: bytes) -> Iterator[tuple[str, Version]]:
         yield path, Version(mode, blob)
 
 
-def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]]:
-    """Yield (path, old, new) of each change in git's raw diff format with -z."""
+def parse_raw(out: bytes) -> Iterator[tuple[str, tuple[Version | None, Version | None]]]:
+    """Yield (path, (old, new)) of each change in git's raw diff format with -z."""
     fields = iter(split_items(out))
     for head in fields:
         old_mode, new_mode, old, new, _ = head.lstrip("\n:").split(" ")
         before, after = (
             None if mode == "000000" else Version(mode, blob) for mode, blob in ((old_mode, old), (new_mode, new))
         )
-        yield next(fields), before, after
+        yield next(fields), (before, after)
 
 
 def parse_objects(out: bytes) -> dict[str, bytes]:

@@ -184,7 +184,7 @@ def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[s
     found: dict[str, tuple[str, str]] = {}
     for (commit,), changes in split_log(Git(repository).read("read the history", *args, "--format=/%x00%H%x00"), 1):
         raw = "\0".join(changes).encode("utf-8", "surrogateescape")
-        for path, _, after in parse_raw(raw.strip(b"\0\n") + b"\0") if raw.strip(b"\0\n") else ():
+        for path, (_, after) in parse_raw(raw.strip(b"\0\n") + b"\0") if raw.strip(b"\0\n") else ():
             if after is not None and after.blob in blobs:
                 found.setdefault(after.blob, (commit, path))
     return found

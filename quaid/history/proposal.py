@@ -18,6 +18,7 @@ from quaid.history import commit_folder
 from quaid.history.git import SUBMODULE, Changes, Git, Version
 from quaid.history.repository import find_repository
 from quaid.history.staging import NEW_FILE, REGULAR, IndexEntry, list_entries
+from quaid.text.line_ends import with_lf
 from quaid.vault import files
 
 FOLDER = "quaid/docs"
@@ -101,7 +102,7 @@ def _read_committed(git: Git, path: str, before: bytes | None, version: Version 
         return b""
     committed = git.read("read a file", "cat-file", "blob", version.blob)
     try:
-        is_on_disk = _with_lf(files.read_file(top / path)) == _with_lf(committed)
+        is_on_disk = with_lf(files.read_file(top / path)) == with_lf(committed)
     except OSError as error:  # a sparse checkout may leave it out
         is_on_disk = isinstance(error, FileNotFoundError) and mine.hidden
     if not is_on_disk:
@@ -146,13 +147,9 @@ def _find(git: Git, branch: str, changes: Changes) -> Proposed | None:
     return None
 
 
-def _with_lf(data: bytes) -> bytes:
-    return data.replace(b"\r\n", b"\n")
-
-
 def _with_line_ends(committed: bytes, before: bytes | None, after: bytes) -> bytes:
     """`after`, planned on `before`, with the line ends of the `committed` file, which is equal but for them."""
     if before is None or before == committed:
         return after
     # Where its line ends are mixed and `before` has one kind, neither way back is right: they show to be different.
-    return _with_lf(after) if _with_lf(committed) == committed else _with_lf(after).replace(b"\n", b"\r\n")
+    return with_lf(after) if with_lf(committed) == committed else with_lf(after).replace(b"\n", b"\r\n")

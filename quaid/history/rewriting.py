@@ -379,7 +379,7 @@ def list_versions(repository: Repository, path: str) -> list[str]:
     """The ids of all that the file at `path`, as git knows it, has ever held."""
     args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
     changes = parse_raw(Git(repository).read("read the history of a note", *args, "--", path))
-    return sorted({version.blob for _, *versions in changes for version in versions if version})
+    return sorted({version.blob for _, versions in changes for version in versions if version})
 
 
 def overwrite(path: Path, data: bytes) -> None:

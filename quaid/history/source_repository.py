@@ -17,6 +17,7 @@ from quaid.errors import GitError, QuaidError
 from quaid.history.git import SUBMODULE, Git, Version, split_items, split_log
 from quaid.history.note_history import FileChange, parse_changes
 from quaid.history.repository import Repository, find_repository, read_boundary, read_text
+from quaid.text.line_ends import with_lf
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
@@ -234,7 +235,7 @@ class SourceRepository:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
         committed = self.git.read_blobs([blob]).get(blob) if blob is not None else None
-        return committed is not None and _with_lf(committed) == _with_lf(data)
+        return committed is not None and with_lf(committed) == with_lf(data)
 
 
 def open_repository(folder: Path) -> SourceRepository | None:
@@ -284,13 +285,9 @@ def find_checkout(path: Path, data: bytes) -> Checkout | None:
     except (QuaidError, OSError):  # git is not there, or HEAD is not to be read
         return Checkout(found.top.name, inside, None, None, is_changed=True)
     is_pointer = committed and len(committed) < _POINTER_SIZE and sha256(data).hexdigest().encode() in committed
-    is_changed = committed is None or (not is_pointer and _with_lf(committed) != _with_lf(data))
+    is_changed = committed is None or (not is_pointer and with_lf(committed) != with_lf(data))
     name = find_remote_name(remote) or found.top.name
     return Checkout(name, inside, branch, commit or None, is_changed)
-
-
-def _with_lf(data: bytes) -> bytes:
-    return data.replace(b"\r\n", b"\n")
 
 
 def find_remote_name(listed: str) -> str | None:

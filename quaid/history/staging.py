@@ -287,8 +287,7 @@ def diff_index(git: Git, base: str, index: Path | None = None) -> Changes:
     """Return what an index (None is the user's own) has otherwise than the commit `base`."""
     # An intent to add has to show, or its empty blob would pass for what HEAD has.
     args = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ita-visible-in-index", base)
-    out = git.read("compare the index with HEAD", "diff-index", *args, index=index)
-    return {path: (old, new) for path, old, new in parse_raw(out)}
+    return dict(parse_raw(git.read("compare the index with HEAD", "diff-index", *args, index=index)))
 
 
 def update_users_index(stage: Stage, changes: Changes, parts: Sequence[CommitPart]) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
+from quaid.index.port import IndexConnection
+from quaid.memory import Memory
 from quaid.recall.accounts import Origin, SourceHistory, find_floods, list_over_quota
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from quaid.index.port import IndexConnection
-    from quaid.memory import Memory
 
 ASSISTANT = "Assistant"
 """The speaker of the turns of an agent that has no name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from quaid.docs.catalogue import Doc, find_doc
 from quaid.docs.freshness import Freshness, State
@@ -16,10 +16,8 @@ from quaid.docs.registry import STATES, Project
 from quaid.docs.source_roots import check_roots, next_step
 from quaid.docs.sources import is_record
 from quaid.errors import BadInputError
+from quaid.memory import Memory
 from quaid.recall.visibility import visible_paths
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ def restore_lines(before: str, changed: str, shown: str | None = None) -> str:
     return "".join(lines)
 
 
+def with_lf(data: bytes) -> bytes:
+    """Return `data` with LF in place of CRLF."""
+    return data.replace(b"\r\n", b"\n")
+
+
 def _split(text: str) -> tuple[list[str], list[str]]:
     """Return the lines of a text and their ends; that of the last is empty."""
     pieces = _END.split(text)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.authorship import JANITOR, Authors
+from quaid.history.revisions import Point
 from quaid.index import references
 from quaid.model import Commit, Recall
+from quaid.open_vault import OpenVault
+from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets
 from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Progress, ignore_progress
@@ -24,11 +27,6 @@ from quaid.timeline.states import AnswerChange
 from quaid.timeline.undo import ChangeNotFoundError, Undone
 from quaid.timeline.views import CommitViews
 from quaid.vault import files
-
-if TYPE_CHECKING:
-    from quaid.history.revisions import Point
-    from quaid.open_vault import OpenVault
-    from quaid.recall.answers import Answers
 
 
 class Timeline:

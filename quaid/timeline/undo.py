@@ -7,23 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
 from quaid.history.revisions import TreeFile
+from quaid.history.vault_history import History, VaultCommit
 from quaid.index import documents
 from quaid.janitor.vetoes import DECISION, REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import MemoryChange, Span, Versions, list_spans
 from quaid.timeline.log import PULL, UNDO
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History, VaultCommit
-    from quaid.open_vault import OpenVault
 
 _FIRST_LOOK = 50
 """Commits among which the last change is looked for first."""

@@ -10,24 +10,21 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
+from quaid.history.vault_history import VaultCommit
 from quaid.index import documents
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks
 from quaid.model import Commit
+from quaid.open_vault import OpenVault
+from quaid.recall.answers import Answers
 from quaid.recall.visibility import find_hidden_names, may_see, visible_paths, without_others
 from quaid.timeline.changes import compare, list_blobs, list_spans, read_sides
 from quaid.timeline.log import MAX_READ, NIGHT, CommitView, describe, hide, name_author
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.vault.layout import is_note_path
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import VaultCommit
-    from quaid.open_vault import OpenVault
-    from quaid.recall.answers import Answers
 
 _ID = re.compile("[0-9a-f]{4,64}")
 _FIRST_LOOK = 200

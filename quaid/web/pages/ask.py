@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
+
+from starlette.requests import Request
 
 from quaid.errors import GitError, QuaidError, UsageError
 from quaid.index.listing import list_values
 from quaid.index.references import view_note
+from quaid.memory import Memory
 from quaid.model import PRIVACIES, Hit, Recall
 from quaid.recall.options import KINDS, PROFILES
 from quaid.recall.scoring import THRESHOLD
@@ -21,11 +24,6 @@ from quaid.text.quoting import describe
 from quaid.text.zones import local_now
 from quaid.web.answer import Context
 from quaid.web.templating import memory_path
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
 
 MAX_NEWEST = 12
 """Memories that are shown without a question."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
 
 from quaid.capture.note_edit import describe_new_problems
 from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError
 from quaid.history.merge import revert_change
+from quaid.memory import Memory
 from quaid.redaction import admit
 from quaid.text.invisible import escaped, list_unseen
 from quaid.text.line_ends import restore_lines
@@ -16,11 +19,6 @@ from quaid.vault import files, notes
 from quaid.web.answer import Context, Form, Shown, go_to_written
 from quaid.web.templating import memory_path
 from quaid.web.word_diff import diff_words
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
 
 MAX_EDITED = 512 * 1024
 """Bytes of a note that is edited on a page: a form holds it twice, each character in up to three bytes."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
+from starlette.requests import Request
 
 from quaid.errors import UsageError
 from quaid.index.graph import Entity, EntityGraph, Link, read_graph
+from quaid.memory import Memory
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
 from quaid.text.endings import is_over, is_true_on, tell_days
 from quaid.text.zones import local_now
 from quaid.web.answer import Context, page_number
 from quaid.web.templating import memory_path
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
 
 GRAPH = "/graph"
 MAX_DRAWN = 3_000

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
+
+from starlette.requests import Request
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.janitor.tasks.decay import FLOOR
+from quaid.memory import Memory
 from quaid.recall.visibility import visible_paths
 from quaid.report import health, stats
 from quaid.report.checks import examine
 from quaid.report.status import status_of
 from quaid.web.answer import Context, Form, Shown, go_to
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
 
 MAX_COLOURS = 4
 MAX_DAYS = 60

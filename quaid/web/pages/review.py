@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from starlette.requests import Request
 
 from quaid.errors import BadInputError
 from quaid.index import documents
+from quaid.index.documents import Document
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Answer, Question, is_answerable
 from quaid.janitor.vetoes import asks
+from quaid.local.runs import Decision
+from quaid.memory import Memory
 from quaid.model import Edit, Kind, Use, note_name
 from quaid.recall.provenance import list_cited
 from quaid.recall.visibility import may_see
@@ -22,13 +26,6 @@ from quaid.vault import files, frontmatter, notes
 from quaid.web.answer import Context, Form, go_to
 from quaid.web.rendering import render_markdown, without_compared
 from quaid.web.word_diff import diff_versions
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.index.documents import Document
-    from quaid.local.runs import Decision
-    from quaid.memory import Memory
 
 MAX_CARDS = 20
 """Questions on the page; the others move up as these are answered."""

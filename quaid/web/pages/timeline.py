@@ -9,23 +9,21 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
+from starlette.requests import Request
 
 from quaid.errors import UsageError
 from quaid.index import listing as days
+from quaid.index.listing import DatedFact
+from quaid.memory import Memory
 from quaid.model import Kind
 from quaid.text import dates
 from quaid.text.endings import tell_days
 from quaid.text.zones import local_now
 from quaid.vault.notes import format_day
 from quaid.web.answer import Context, page_number
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.index.listing import DatedFact
-    from quaid.memory import Memory
 
 TIMELINE = "/timeline"
 LANES = {"learned": "Learned", "true": "True", "conversations": "Conversations", "changes": "Changes"}
