@@ -1,7 +1,5 @@
 """Quaid: an AI agent's memory as markdown notes in a git repository."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # `typing` takes longer to import than a call that another process answers has
 if TYPE_CHECKING:
     from quaid.memory import Memory as Memory

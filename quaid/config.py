@@ -7,8 +7,6 @@ unknown key or a value that does not fit is an error with its place, never a sil
 A vault travels, so what says where data goes, what it may cost or what is run is not read from it (`is_users_own`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

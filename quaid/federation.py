@@ -1,7 +1,5 @@
 """Several vaults queried as one: each answers in its own thread, and the answers are merged."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Records as JSON values, for every answer that a program reads: `--json`, MCP and the page."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date

@@ -5,8 +5,6 @@ damaged, or that another program made, is renamed to NAME.damaged, once. A copy 
 there is one, else a new file.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -3,8 +3,6 @@
 A quaid.toml does not make a folder your vault: a clone, an archive or a shared folder may hold one too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -3,8 +3,6 @@
 Imports next to nothing: a hook that finds a vault trusted reads no setting.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import stat

@@ -4,8 +4,6 @@ Start-up is a feature: the table below is all that `quaid --help` needs, and a c
 its command. The options that every command shares are added here, so that no signature repeats them.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any

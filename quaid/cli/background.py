@@ -1,7 +1,5 @@
 """The programs that embed and exchange in the background; see background.py in sync/ and remotes/."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The outcome of a change, in words and as JSON, with remarks on what was left or redacted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from textwrap import shorten

@@ -1,7 +1,5 @@
 """Typer as Quaid uses it: commands that take an `Invocation`, commands with actions, and the shared options."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import cache, wraps

@@ -1,7 +1,5 @@
 """`quaid config`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any

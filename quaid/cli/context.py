@@ -1,7 +1,5 @@
 """`quaid context` and `quaid hook`: what agents are given."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`quaid demo`: a tour of the main commands, each step a real command with its real output."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """`quaid status` and `quaid doctor`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime

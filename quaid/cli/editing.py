@@ -1,7 +1,5 @@
 """`quaid edit`, `open` and `view`."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

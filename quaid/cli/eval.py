@@ -1,7 +1,5 @@
 """`quaid eval`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any

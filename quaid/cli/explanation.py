@@ -1,7 +1,5 @@
 """How an answer came about: `--explain` for a new one, `quaid recall --last` for the last one."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`quaid extract`, `analyze`, `import` and `export`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """`quaid init`."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shlex

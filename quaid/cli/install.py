@@ -1,7 +1,5 @@
 """`quaid install` and `quaid uninstall`, and the question before anything is sent to a model."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`quaid janitor`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Annotated, cast
 

@@ -1,7 +1,5 @@
 """`quaid list`."""
 
-from __future__ import annotations
-
 from typing import Annotated, cast
 
 from quaid.cli.invocation import Invocation

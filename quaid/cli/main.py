@@ -1,7 +1,5 @@
 """The entry point of `quaid`, which alone turns failures into sentences and exit codes."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """`quaid merge-driver`, which git calls file by file, and waits for: it imports what merging takes and no more."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`quaid remember`, `get`, `forget`, `restore`, `link` and `note`."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """`quaid pre-commit`, which git's hook calls before each commit, and which git waits for."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`quaid purge`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`quaid remote`, `push`, `pull`, `clone` and `trust`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Command lines and events that are answered for other processes, and the process that does nothing else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

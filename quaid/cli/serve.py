@@ -1,7 +1,5 @@
 """`quaid serve`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

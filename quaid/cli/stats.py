@@ -1,7 +1,5 @@
 """`quaid stats` and `quaid audit`: what the memory is made of, in numbers, and where it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`quaid sync`, `reindex`, `verify`, `watch` and `conflicts`."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`quaid why`."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Caches vectors by the content they were computed from: a damaged file is replaced, and losing it costs only time."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """Downloads, checks and converts the weights of a local model, in one process at a time."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -3,8 +3,6 @@
 Runs in a process of its own: it takes half a gigabyte for a second, and its library writes to the root logger.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

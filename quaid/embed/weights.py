@@ -4,8 +4,6 @@ In the user's cache folder each model has a folder: `source/` holds the weights 
 precision has a folder with the converted model. Every folder appears whole, by a rename.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

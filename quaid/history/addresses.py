@@ -1,7 +1,5 @@
 """Addresses of remote repositories: the protocol that reaches one, and its text without a password."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -9,8 +9,6 @@ lock shows whether its maker is still running: a lock that a kill left is recogn
 of anybody else never is.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

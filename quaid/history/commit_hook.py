@@ -4,8 +4,6 @@ A hook of the owner's is never changed: they are shown the line that calls Quaid
 run the check: what agents bring was redacted before, and what `quaid edit` saves is its owner's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -6,8 +6,6 @@ would undo that commit with the next one. The folder it leaves behind proves the
 of its index is the commit's. The next writer finishes it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -5,8 +5,6 @@ nothing that a commit needs. `git gc` does both: it drops what nothing reaches, 
 packs refs it leaves locks on which every later commit fails.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Collection, Iterator

@@ -3,8 +3,6 @@
 In a clone where Quaid is not installed, or fails, git merges the text, as it does everywhere.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -5,8 +5,6 @@ Attributes and merge drivers are those of our own commit and configuration: what
 been merged.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

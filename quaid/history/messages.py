@@ -1,7 +1,5 @@
 """The words of a commit: the message Quaid writes, and the log read back into commits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

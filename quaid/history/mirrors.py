@@ -5,8 +5,6 @@ What a remote brings may be made to hurt: git checks its objects as they come, i
 the number of its files before any of them is looked at. No configuration, hook or link of it comes along.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Not `git log --follow`: where a note begins, it goes on with another note that l
 Here a note that has an id is followed by it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import lexists

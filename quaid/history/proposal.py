@@ -5,8 +5,6 @@ no hook, filter, monitor or signature, and nothing is fetched. A change that wou
 committed is not made at all.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from hashlib import sha256

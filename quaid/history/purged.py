@@ -5,8 +5,6 @@ also remembers each list that its branch had in its state folder, whatever becom
 its author: its ids count against new commits only, never against a history that was accepted before.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable

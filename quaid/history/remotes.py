@@ -6,8 +6,6 @@ alone, without any prompt, in limited time. What comes is checked by git as it c
 submodule, filter or command of the other side takes part.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

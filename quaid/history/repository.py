@@ -1,7 +1,5 @@
 """The git directory of a vault and the operations in progress, read from its files: no process, no import of git."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterable

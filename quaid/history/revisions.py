@@ -1,7 +1,5 @@
 """The vault as it was at a commit: which commit a name or date refers to, its files, and their content."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import stat

@@ -5,8 +5,6 @@ repeated: a killed process leaves old objects until `prune`, the last of them, s
 has to move. Commits from before the first one that changes keep their ids and signatures.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

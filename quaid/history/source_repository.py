@@ -4,8 +4,6 @@ A check of many documents costs a few processes for each repository, however man
 batches of objects. Nothing that a foreign repository configures is run (see `git.py`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the first three agree, the note on disk is committed as it is. Where they do not
 it; then only the difference from before to after is applied, to HEAD and to the index separately.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ its configuration with all that it includes, its hooks, attributes and borrowed 
 A list of dangerous keys would never be complete: every key counts that is not known to be harmless.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

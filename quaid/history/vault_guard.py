@@ -5,8 +5,6 @@ What they accepted is in the vault's state folder. The repository has a random i
 restored or purged, or its disk gets another device number; without it the first commits decide.
 """
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

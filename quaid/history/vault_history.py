@@ -3,8 +3,6 @@
 Every process runs in the work tree's top folder; paths go in and out vault-relative.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -4,8 +4,6 @@ the vault marks the fact.
 A file of the vault's state folder. Without it the marks count as they are written.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Each module of this room brings the tables it needs as `CREATE … IF NOT EXISTS
 does its work inside `translated`, so that the same error has the same message everywhere.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import AbstractContextManager, suppress

@@ -1,7 +1,5 @@
 """Results of reading documents and project files, in local.db: a file is not read again until it has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The log of hook calls: a line each, with time, event, duration and problem, in log/hooks.log of the state folder."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Lock files in the state folder. The system releases a lock when its process ends."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

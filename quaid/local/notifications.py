@@ -3,8 +3,6 @@
 News that could not be delivered never fail a run: they leave a remark.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection

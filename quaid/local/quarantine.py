@@ -1,7 +1,5 @@
 """Models' answers that could not be used in whole, as they came, in quarantine/ of the state folder."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

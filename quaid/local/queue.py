@@ -5,8 +5,6 @@ file for each reason to take it in: a new report replaces the one before. A repo
 deleted: it is moved into `failed/`, and stays there until the owner empties it. Files of other names are ignored.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Statistics over the log of recalls: how fast recall was, how often it answered, what it went without."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

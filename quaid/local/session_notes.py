@@ -1,7 +1,5 @@
 """Lines queued by `quaid note` until the next extraction of their session."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime
 

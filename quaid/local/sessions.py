@@ -3,8 +3,6 @@
 Lines are only appended. Losing a file costs a repetition.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

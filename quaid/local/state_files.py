@@ -1,7 +1,5 @@
 """Logs and other small files of the state folder."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

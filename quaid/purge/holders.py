@@ -1,7 +1,5 @@
 """Other processes that have a vault open: an open memory would write back what was purged."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The files of a work tree and of a state folder without a text: what can be made again is deleted."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

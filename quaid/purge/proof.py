@@ -1,7 +1,5 @@
 """The proof of a purge: every object, file and row is read once more, and none holds the text."""
 
-from __future__ import annotations
-
 import os
 import re
 import zlib

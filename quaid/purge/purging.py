@@ -4,8 +4,6 @@ Killed at any point, the next `quaid purge` completes it: each step may be repea
 seen what has to change, go last. The mark in the state folder holds no text, only ids of notes' old versions.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

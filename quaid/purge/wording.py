@@ -1,7 +1,5 @@
 """A text in the encodings that files, databases and git objects may hold it in: found, and replaced by `[purged]`."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

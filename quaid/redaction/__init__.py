@@ -4,8 +4,6 @@ May import nothing of Quaid: every room calls it where all texts of a kind pass 
 Begin with `admit`; what secrets look like is in detector.py, which takes 50 ms to load.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

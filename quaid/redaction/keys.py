@@ -4,8 +4,6 @@ The detector of `detector` does not know these, or knows them only unbroken. A k
 together from strings, is looked for with its parts joined; one in base64 in what that says.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Iterator

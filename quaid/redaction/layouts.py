@@ -1,7 +1,5 @@
 """Secrets that are separate from their name: in a table's column, in the answer to a question, in the lines below."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Iterator
 

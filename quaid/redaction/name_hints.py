@@ -1,7 +1,5 @@
 """Words and digits without which a text has no secret. The forms of secrets, which take long to load, are elsewhere."""
 
-from __future__ import annotations
-
 import re
 
 HINTS = (

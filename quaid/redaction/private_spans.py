@@ -1,7 +1,5 @@
 """Spans that tags hide: what their owner has marked `<private>`, and what machines put between tags of their own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator
 

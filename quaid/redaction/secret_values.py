@@ -1,7 +1,5 @@
 """The tests of a value: a secret, or a word, a variable, a measure, a placeholder."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

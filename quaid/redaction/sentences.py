@@ -4,8 +4,6 @@
 Each pattern has bounds, so that no text takes long.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

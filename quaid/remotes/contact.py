@@ -4,8 +4,6 @@ and the process that exchanges with them when that is due.
 A file of the vault's state folder. Losing it loses nothing: the next call finds out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

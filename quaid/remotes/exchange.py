@@ -1,7 +1,5 @@
 """The remotes of a vault: pull, push, the lease of the janitor, and how far apart the machines are."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

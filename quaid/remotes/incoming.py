@@ -3,8 +3,6 @@
 A fetched tree is data of somebody else's. It is looked at before anything of it reaches the owner's files.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

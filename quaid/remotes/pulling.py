@@ -4,8 +4,6 @@ change.
 The owner's uncommitted work stays uncommitted. Where it cannot be separated from what comes, nothing is pulled.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ added to a collection stays. A note that was renamed and rewritten, which git ta
 machine wrote.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any

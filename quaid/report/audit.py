@@ -1,7 +1,5 @@
 """Where the memories of a vault came from, and which rest on little: the JSON of `quaid audit`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The report of a bug, by whichever door it came in: versions, the call, the traceback, to paste into an issue."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -4,8 +4,6 @@ A check yields the problems it found, or a result of level ok that says more tha
 a problem too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Projects and documents of the vault that others keep private are left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

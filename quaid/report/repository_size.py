@@ -1,7 +1,5 @@
 """What the git repository of a vault takes on the disk, who maintains it, and what to do about it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The numbers behind `quaid stats`: what the memory is made of, and how recall, models and the janitor do."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

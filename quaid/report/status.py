@@ -1,7 +1,5 @@
 """The state of a vault that `quaid status` shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The server side: one process per vault and user answers the calls of others, and the start of such a process."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

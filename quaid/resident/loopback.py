@@ -1,7 +1,5 @@
 """A socket that only programs on this machine reach, and HTTP over it that no silent client can block."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

@@ -1,7 +1,5 @@
 """A worker: one thread next to the event loop, with a Memory of its own, that runs jobs one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The configuration of a server: the operator's own file and the environment, never a vault (law 11)."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tomllib

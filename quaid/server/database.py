@@ -1,7 +1,5 @@
 """The PostgreSQL database that servers share: a pool of connections, and the tables of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files

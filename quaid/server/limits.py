@@ -1,7 +1,5 @@
 """Rates of requests: a bucket of tokens for each caller, per process."""
 
-from __future__ import annotations
-
 import threading
 import time
 from ipaddress import ip_address, ip_network

@@ -1,7 +1,5 @@
 """The log: one JSON object a line on stderr, with caller, action, duration and outcome, but without any content."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Metrics in Prometheus' text format. They contain no name of a vault, a caller or a note."""
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_left
 from collections import defaultdict

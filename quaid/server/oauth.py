@@ -4,8 +4,6 @@ A valid token is for this server alone (`aud`), from a configured issuer, signed
 expired. Only the keys are requested from the issuer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Callers and their rights: scopes per vault, and the tokens of machines."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The background work of a server: the leases of vaults, workers that index pushes, and the poll of remotes."""
 
-from __future__ import annotations
-
 import threading
 import time
 import uuid

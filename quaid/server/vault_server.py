@@ -1,7 +1,5 @@
 """A server of many vaults: the façade of this package. Any server of one database answers for any vault."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The vaults of a server: their folders with mirror and working copy, their indexes, and the view of one caller."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import threading

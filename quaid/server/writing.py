@@ -3,8 +3,6 @@
 If another push was faster, the commit is dropped and the write is planned again on the new state of the vault.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from dataclasses import replace

@@ -4,8 +4,6 @@ A commit never changes, so no time or size is compared: the index records up to 
 the repository says, git names the notes in which another commit differs, and only these are read.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 

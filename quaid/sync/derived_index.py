@@ -5,8 +5,6 @@ files (it is also the lock that keeps two syncs apart), then what has no vector 
 transaction and added in batches. A kill in between leaves chunks pending, and the next sync goes on.
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections import Counter

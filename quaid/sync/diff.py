@@ -1,7 +1,5 @@
 """The difference between two listings: files on disk and rows of the index. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Chunks without a vector get one, from the cache or the model."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence

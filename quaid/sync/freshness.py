@@ -1,7 +1,5 @@
 """Reads that are never stale: whatever changed since the last one is indexed first."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

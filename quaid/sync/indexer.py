@@ -1,7 +1,5 @@
 """Notes -> index.db. `quaid sync`, `reindex`, `watch` and the freshness check all come through here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Another memory in the same repository: a branch of git, made, switched to, merged and deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime

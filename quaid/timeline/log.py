@@ -1,7 +1,5 @@
 """The log: the role of a commit's author, and what the commit means for the memory, in a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

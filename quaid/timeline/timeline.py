@@ -1,7 +1,5 @@
 """The memory over time: the façade of this room. It reads the history, asks past indexes and writes what is undone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Undo of any change that Quaid made: found by name, planned as edits, with a message that later nights read."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What another owner keeps private is left out, with whatever names or quotes it: 
 a commit that changed it together with other notes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ What is learned later that day joins its section or entry. A line that looks lik
 backslash before the mark, which markdown does not show.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The differences between two versions of a note, in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

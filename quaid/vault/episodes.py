@@ -15,8 +15,6 @@ a header gets a backslash before its colon and one that ends like an id a backsl
 shows neither. Lines that were escaped already get one more, so that reading takes exactly one away.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Listing, reading and writing the files of a vault. Every write is atomic and guarded."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -5,8 +5,6 @@ YAML's guesses. Writing never goes through a dumper: a change replaces the chara
 alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

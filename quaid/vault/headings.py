@@ -3,8 +3,6 @@
 Nothing here changes a byte that is there; a block comes between, in the text's own newline style.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The text of markdown without its markup: plain text, links, edges, sections."""
 
-from __future__ import annotations
-
 import re
 import string
 from bisect import bisect_left

@@ -6,8 +6,6 @@ idempotent (Shapiro, Preguiça, Baquero & Zawirski, "Conflict-free replicated da
 Begin with `merge_note`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

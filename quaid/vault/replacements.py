@@ -3,8 +3,6 @@
 A model is shown bare newlines, whatever the text has; its answer gets those of the place where it is put.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The files that `quaid init` puts into a folder, where nothing of that name is there."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib.resources import files as package_files

@@ -1,7 +1,5 @@
 """The answer to an action: the address to go to with a message, or a page about what cannot be done."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

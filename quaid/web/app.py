@@ -1,7 +1,5 @@
 """The application: the pages, actions and files of routes.py as responses, failures as pages with a sentence."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ There are two barriers. The renderer escapes raw HTML, makes no images and links
 referrer, to the web. Its output is then sanitised by an independent library.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import accumulate

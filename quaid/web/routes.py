@@ -1,7 +1,5 @@
 """Every page, action and file, each with its address. A page with a title is in the navigation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

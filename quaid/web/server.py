@@ -1,7 +1,5 @@
 """The server of `quaid view`: on this machine only, until it is stopped or unused for an hour."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

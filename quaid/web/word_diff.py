@@ -1,7 +1,5 @@
 """The difference of two versions of a text, line by line, and in a changed line word by word."""
 
-from __future__ import annotations
-
 import re
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Ask: the answer to a question, the reasons for each hit, and what was left out; or the newest memories."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Editing a note as it is written: the form, saving it, and both versions if another person changed the same lines."""
 
-from __future__ import annotations
-
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any

@@ -1,7 +1,5 @@
 """The graph: people, places, projects and their relations, all of them or those around one, at any time or on a day."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from textwrap import shorten

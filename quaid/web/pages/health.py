@@ -3,8 +3,6 @@
 What fades, and the checks of `quaid doctor`, take longer and are separate parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any

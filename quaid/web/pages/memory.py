@@ -1,7 +1,5 @@
 """A memory: the note, its source, its relations and its history; and the actions on it, each of which is a commit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Review: the janitor's questions as cards, both sides next to each other; each answer is carried out at once."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

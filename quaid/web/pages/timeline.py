@@ -1,7 +1,5 @@
 """The timeline: what was learned when, what was true when, the conversations, and what changed."""
 
-from __future__ import annotations
-
 import calendar
 import re
 from bisect import bisect_left, bisect_right
