@@ -206,9 +206,8 @@ class UnsavedWorkError(QuaidError):
     code = "unsaved"
 
     def __init__(self, paths: Sequence[str]) -> None:
-        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
         super().__init__(
-            f"{paths[0]}{more} is not committed yet: nothing was changed. Commit it, or put it aside with: "
+            f"{name_first(paths, 1)} is not committed yet: nothing was changed. Commit it, or put it aside with: "
             "git stash push -u"
         )
 
@@ -453,6 +452,12 @@ TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError
 
 NOT_INDEXED = (LockedError, MassRemovalError, UnwritableError)
 """Errors after which the index is not up to date with the files yet."""
+
+
+def name_first(names: Sequence[str], most: int = 3) -> str:
+    """Return the first `most` of them, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _typed(path: object) -> str:

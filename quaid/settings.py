@@ -3,13 +3,11 @@
 May import nothing of the house.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf, isfinite
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 
 class Range(NamedTuple):
@@ -84,7 +82,7 @@ class EmbeddingSettings:
     offline: Derived = False
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> EmbeddingSettings:
+    def of(cls, stored: Mapping[str, Any]) -> Self:
         """Return the settings that an index has stored, without those of other versions."""
         return cls(**{name: value for name, value in stored.items() if name in cls.__slots__})
 

@@ -1,7 +1,5 @@
 """`quaid version`, `help` and `completion`."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Iterable
 from contextlib import suppress

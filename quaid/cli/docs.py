@@ -21,7 +21,7 @@ from quaid.docs.registry import STATES, Project, State
 from quaid.docs.source_roots import next_step
 from quaid.docs.sources import is_record
 from quaid.docs.updater import render_patch
-from quaid.errors import BadInputError, QuaidError
+from quaid.errors import BadInputError, QuaidError, name_first
 from quaid.history.proposal import Proposed
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
@@ -77,8 +77,7 @@ def list_docs(invocation: Invocation, references: _References = None, project: _
         found = memory.documentation.check(references or (), project, catalogue)
     rows = []
     for doc, freshness in found:
-        named, more = freshness.sources[:2], len(freshness.sources) - 2
-        about = f"{', '.join(named)}{f' and {more} more' if more > 0 else ''} ({freshness.origin})" if named else ""
+        about = f"{name_first(freshness.sources, 2)} ({freshness.origin})" if freshness.sources else ""
         rows.append((symbol(freshness), ui.one_line(doc.id), day(freshness.updated), about))
     invocation.respond(
         ui.lines(ui.columns(rows), legend(freshness for _, freshness in found))

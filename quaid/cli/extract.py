@@ -25,6 +25,7 @@ from quaid.errors import (
     NoteBrokenError,
     QuaidError,
     UsageError,
+    name_first,
 )
 from quaid.index import documents
 from quaid.llm.discovery import AGREE
@@ -406,19 +407,14 @@ def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
     """Notify of what was redacted, left as it was or left uncommitted."""
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
-        invocation.notify(f"Secrets were taken out of {_first(places)}.")
+        invocation.notify(f"Secrets were taken out of {name_first(places, MAX_NAMED)}.")
     if imported.clashes:
         many = count(len(imported.clashes), "path holds", "paths hold")
-        invocation.notify(f"{many} something else already and stayed as it was: {_first(imported.clashes)}.")
+        invocation.notify(f"{many} something else already and stayed: {name_first(imported.clashes, MAX_NAMED)}.")
     if imported.namesakes:
         pairs = [f"{path} and {other}" for path, other in imported.namesakes]
-        invocation.notify(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
+        invocation.notify(f"Of one name, so that a link to it may mean either: {name_first(pairs, MAX_NAMED)}.")
     warn_left(invocation, imported.left)
-
-
-def _first(things: list[str] | tuple[str, ...]) -> str:
-    more = f" and {len(things) - MAX_NAMED:,} more" if len(things) > MAX_NAMED else ""
-    return ", ".join(things[:MAX_NAMED]) + more
 
 
 def run_export(

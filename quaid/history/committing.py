@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from quaid.errors import CommitRefusedError, GitError, QuaidError
+from quaid.errors import CommitRefusedError, GitError, QuaidError, name_first
 from quaid.history.authorship import choose_identity
 from quaid.history.commit_folder import CommitFolder, is_abandoned, list_abandoned, open_folder
 from quaid.history.commit_hook import BY_QUAID, find_folder, is_ours
@@ -70,9 +70,8 @@ class StagedWorkError(QuaidError):
     code = "staged_work"
 
     def __init__(self, paths: list[str]) -> None:
-        named = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
         super().__init__(
-            f"You have staged {named}, which the remote has changed too: nothing was changed. "
+            f"You have staged {name_first(paths)}, which the remote has changed too: nothing was changed. "
             "Commit it with git commit, then try again."
         )
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from quaid.errors import GitError, QuaidError
+from quaid.errors import GitError, QuaidError, name_first
 from quaid.history.addresses import hide_password, hide_passwords
 from quaid.history.repository import Repository, find_repository
 from quaid.text.invisible import escaped
@@ -80,7 +80,6 @@ DRIVER = "merge.quaid.driver"
 """Quaid sets it itself. That of another installation, which the owner had before, was recorded with the rest."""
 _SECRET = re.compile(r"extraheader|password|token|secret", re.IGNORECASE)
 _MAX_SHOWN = 200
-_MAX_NAMED = 3
 _trusted: dict[Path, tuple[Path, dict[str, str]]] = {}
 """The vaults that this process has open, perhaps for days, by the common directory of their repository, with the
 digests that their owner has accepted.
@@ -93,10 +92,9 @@ class SteeringChangedError(QuaidError):
     code = "repository_changed"
 
     def __init__(self, root: Path, changes: list[str]) -> None:
-        more = f" and {len(changes) - _MAX_NAMED} more" if len(changes) > _MAX_NAMED else ""
         super().__init__(
-            f"What git may run in {root}, or where it may send data, has changed: {', '.join(changes[:_MAX_NAMED])}"
-            f"{more}. Nothing was done. If you changed that: quaid trust {shlex.quote(str(root))}"
+            f"What git may run in {root}, or where it may send data, has changed: {name_first(changes)}. "
+            f"Nothing was done. If you changed that: quaid trust {shlex.quote(str(root))}"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, name_first
 from quaid.history.git import SUBMODULE, Changes, Version
 from quaid.history.purged import FOLDER
 from quaid.history.staging import NEW_FILE, REGULAR
@@ -177,5 +177,4 @@ def _is_obeyed(path: str, new: Version | None) -> bool:
 
 
 def _shown(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-    return ", ".join(files.printable(path) for path in paths[:_SHOWN]) + more
+    return name_first(list(map(files.printable, paths)), _SHOWN)

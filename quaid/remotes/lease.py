@@ -4,8 +4,6 @@ It is a commit without files in a ref that only moves on, so that of two machine
 it. It says who holds it until when; a holder renews it each night, and one that stays away loses it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +16,15 @@ LASTS = timedelta(hours=36)
 _MAX_NAME = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who tidies: the id and the name of a clone, and until when in UTC."""
+
+    holder: str
+    name: str
+    until: datetime
+
+
 class LeaseHeldError(QuaidError):
     """Another machine is the one that tidies this vault."""
 
@@ -28,15 +35,6 @@ class LeaseHeldError(QuaidError):
             f"The janitor of this vault runs on {lease.name} until {lease.until:%Y-%m-%d %H:%M} UTC: nothing was "
             "changed. To have it run here from now on: quaid janitor run --take-over"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """Who tidies: the id and the name of a clone, and until when in UTC."""
-
-    holder: str
-    name: str
-    until: datetime
 
 
 def parse_lease(text: str) -> Lease | None:

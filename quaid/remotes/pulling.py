@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
+from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError, name_first
 from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
 from quaid.history.git import Version
@@ -37,9 +37,8 @@ class OwnWorkError(QuaidError):
     code = "own_work"
 
     def __init__(self, paths: Sequence[str], problem: str) -> None:
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         super().__init__(
-            f"{', '.join(paths[:3])}{more} {problem}: nothing was pulled, and nothing of yours was changed. "
+            f"{name_first(paths)} {problem}: nothing was pulled, and nothing of yours was changed. "
             "Commit what is to stay with git add and git commit, then: quaid pull"
         )
 

@@ -5,8 +5,6 @@ and name its tools; hooks have to answer, take a conversation in, and let it be 
 a client library starts servers in its own way and hides their faults.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -20,7 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from quaid.agents import config_entries, config_files, config_text
 from quaid.agents.config_entries import value_at
@@ -66,7 +64,7 @@ class Command:
     timeout_s: float
 
     @classmethod
-    def from_config(cls, handler: Any) -> Command:
+    def from_config(cls, handler: Any) -> Self:
         """Read the command of a server or hook, without the vault that it names. A hook without `args` is a shell line.
 
         Raises:

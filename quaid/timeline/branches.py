@@ -1,10 +1,9 @@
 """Another memory in the same repository: a branch of git, made, switched to, merged and deleted."""
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 
-from quaid.errors import BadInputError, LockedError, UnsavedWorkError
+from quaid.errors import BadInputError, LockedError, UnsavedWorkError, name_first
 from quaid.history.merges import merge_trees
 from quaid.history.vault_history import BranchHead
 from quaid.janitor.vetoes import TASK
@@ -119,7 +118,7 @@ class MemoryBranches:
             tree, unmerged = merge_trees(git.runner, base, head.id)
             if unmerged:
                 raise BadInputError(
-                    f"{_list_paths([each.path for each in unmerged])} was changed in both branches in the same "
+                    f"{name_first([each.path for each in unmerged], 1)} was changed in both branches in the same "
                     f"lines: nothing was merged. Settle it by hand: git merge {head.name}, edit what is marked, "
                     "git add it, git commit"
                 )
@@ -127,8 +126,8 @@ class MemoryBranches:
             odd = [file for file in changed if file.mode not in _REGULAR or not layout.is_vault_path(file.rel_path)]
             if odd:
                 raise BadInputError(
-                    f"{_list_paths([file.rel_path for file in odd])} is nothing that Quaid writes: nothing was merged. "
-                    f"Merge by hand: git merge {head.name}"
+                    f"{name_first([file.rel_path for file in odd], 1)} is nothing that Quaid writes: nothing was "
+                    f"merged. Merge by hand: git merge {head.name}"
                 )
             old, new = git.revisions.read_changed(base, tree)
             edits = tuple(Edit(path, old.get(path), new.get(path)) for path in sorted({*old, *new}))
@@ -156,7 +155,3 @@ class MemoryBranches:
 
     def _writing(self) -> AbstractContextManager[object]:
         return transaction.begin(self._root, self._git, self._vault.settings.git.wait_s, self._vault.notify)
-
-
-def _list_paths(paths: Sequence[str]) -> str:
-    return paths[0] if len(paths) == 1 else f"{paths[0]} (and {len(paths) - 1:,} more)"

@@ -9,7 +9,7 @@ from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.revisions import Point
 from quaid.index import references
-from quaid.model import Commit, Recall
+from quaid.model import Commit, Recall, name_key
 from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets
@@ -17,7 +17,6 @@ from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Progress, ignore_progress
 from quaid.text.zones import local_now
 from quaid.timeline import log, states, undo
-from quaid.timeline.bisect import Bisection
 from quaid.timeline.branches import MemoryBranches
 from quaid.timeline.changes import MemoryChange, compare, list_blobs, list_spans, read_sides
 from quaid.timeline.log import CommitView
@@ -213,3 +212,41 @@ class Timeline:
         views, held = self.views, (*before.items(), *after.items())
         hidden = {path for path, data in held if not views.may_see(path, data)}
         return tuple(compare(before, after, self._layout, hidden, progress))
+
+
+class Bisection:
+    """Bisects the answers to `query` at `commits`, oldest first, for what is `expected` of them."""
+
+    def __init__(self, timeline: Timeline, query: str, expected: str, commits: Sequence[str], limit: int) -> None:
+        self._timeline, self._query, self._expected = timeline, query, expected
+        self._commits, self._limit = commits, limit
+        self._meant = list_targets(timeline.vault.visible_index(), expected)
+        self.answers: dict[int, bool] = {}
+
+    def find_turn(self) -> int | None:
+        """Return the number of the commit since which the answer is as it is at the last one; None where it was never
+        seen otherwise. States are tried back at growing distances, and at the beginning; of several turns one is found.
+        """
+        end = len(self._commits) - 1
+        probes = [end - 2**power for power in range(end.bit_length())]
+        start = next((each for each in (*probes, 0) if 0 <= each < end and self.has(each) != self.has(end)), None)
+        if start is None:
+            return None
+        while end - start > 1:
+            middle = (start + end) // 2
+            if self.has(middle) == self.has(len(self._commits) - 1):
+                end = middle
+            else:
+                start = middle
+        return end
+
+    def has(self, number: int) -> bool:
+        """Return whether the answer at a commit has the expected note, or says the expected text."""
+        if number not in self.answers:
+            total = max(len(self.answers) + 1, 2 * len(self._commits).bit_length())
+            self._timeline.vault.show_progress("Asking the past", len(self.answers), total)
+            hits = self._timeline.ask(self._query, self._limit, self._commits[number]).hits
+            text = name_key(self._expected)
+            is_named = find_expected(hits, self._expected, self._meant) is not None
+            self.answers[number] = is_named or any(text in name_key(hit.text) for hit in hits)
+        return self.answers[number]

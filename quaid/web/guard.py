@@ -5,10 +5,8 @@ the right host, a cookie that only the opening address gives, and no sign of ano
 in the forms of our own pages.
 """
 
-from __future__ import annotations
-
 import secrets
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import MutableHeaders
@@ -50,7 +48,7 @@ class Keys(NamedTuple):
     form: str
 
     @classmethod
-    def make(cls) -> Keys:
+    def make(cls) -> Self:
         return cls(*(secrets.token_urlsafe(32) for _ in cls._fields))
 
 

@@ -11,7 +11,7 @@ from timelines import HOME, MILK
 
 from quaid.cli.main import main
 from quaid.place import AS_OF_DIR, state_folder
-from quaid.timeline.bisect import Bisection
+from quaid.timeline.timeline import Bisection
 
 
 class Answers(Bisection):

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 
 from quaid.capture.note_edit import describe_new_problems
-from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError
+from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError, name_first
 from quaid.history.merge import revert_change
 from quaid.memory import Memory
 from quaid.redaction import admit
@@ -102,9 +102,8 @@ def _fill_form(request: Request, path: str, before: bytes, text: str) -> dict[st
     unseen = []
     for character, lines in list_unseen(text).items():
         name = unicodedata.name(character[0], "a control character").lower()
-        more = f" and {len(lines) - MAX_LINES_NAMED} more" if len(lines) > MAX_LINES_NAMED else ""
-        where = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
-        unseen.append(f"{escaped(character)} ({name}) in line{'s' if len(lines) > 1 else ''} {where}{more}")
+        where = name_first(list(map(str, lines)), MAX_LINES_NAMED)
+        unseen.append(f"{escaped(character)} ({name}) in line{'s' if len(lines) > 1 else ''} {where}")
     return {
         "reference": request.path_params["reference"],
         "note_path": path,
