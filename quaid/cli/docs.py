@@ -1,39 +1,34 @@
 """`quaid docs` and `quaid project`."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from quaid.cli import terminal as ui
 from quaid.cli.change_output import tell_written, warn_left
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation, error_shape, print_error
 from quaid.cli.options import DryRun, Yes, argument, flag, option
+from quaid.docs.catalogue import Catalogue, Doc
+from quaid.docs.documentation import Documentation
 from quaid.docs.freshness import WORDS, Freshness, describe
+from quaid.docs.judgements import StaleDoc
 from quaid.docs.registrar import NewProject
 from quaid.docs.registry import STATES, Project, State
+from quaid.docs.search import DocHit
 from quaid.docs.source_roots import next_step
 from quaid.docs.sources import is_record
 from quaid.docs.updater import render_patch
+from quaid.docs.updates import DocUpdate
 from quaid.errors import BadInputError, QuaidError, name_first
 from quaid.history.proposal import Proposed
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
 from quaid.text.quoting import neutralise
-
-if TYPE_CHECKING:
-    from quaid.docs.catalogue import Catalogue, Doc
-    from quaid.docs.documentation import Documentation
-    from quaid.docs.judgements import StaleDoc
-    from quaid.docs.search import DocHit
-    from quaid.docs.updates import DocUpdate
-
 
 MAX_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""

@@ -164,5 +164,5 @@ class Ranking:
             commits = {line.commit for line in lines}
             self._signed[path] = False
             with suppress(GitError):
-                self._signed[path] = is_owners and self._history.find_signed(commits) == commits
+                self._signed[path] = is_owners and find_signed(self._history.runner, commits) == commits
         return self._signed[path]

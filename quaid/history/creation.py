@@ -1,23 +1,19 @@
 """Making a folder a vault: a repository around it, and the files that every vault has."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from quaid import trust
 from quaid.history import merge_driver, vault_guard
 from quaid.history.git import execute, explain
 from quaid.history.repository import find_repository
+from quaid.history.vault_history import History
 from quaid.model import Message
 from quaid.vault import transaction
 from quaid.vault.template import VaultPlan
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History
 
 
 class Created(NamedTuple):

@@ -449,7 +449,3 @@ class History:
                 key, _, value = line.partition(" ")
                 fields[key] = value
         return tuple(lines)
-
-    def find_signed(self, commit_ids: Iterable[str]) -> frozenset[str]:
-        """Return those of these commits that somebody has signed whom the user's own git config trusts."""
-        return authorship.find_signed(self.runner, commit_ids)

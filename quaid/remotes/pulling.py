@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError, name_first
+from quaid.history.authorship import find_signed
 from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
 from quaid.history.git import Version
@@ -205,7 +206,7 @@ def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:
     Where another merge is among them, which may hold anything, there are none.
     """
     log = history.log_changes(f"{ours}..{theirs}")
-    signed = history.find_signed(each.commit.id for each in log)
+    signed = find_signed(history.runner, (each.commit.id for each in log))
     touched: dict[bool, set[str]] = {True: set(), False: set()}
     for each in log:
         is_signed = each.commit.id in signed

@@ -4,18 +4,14 @@ What is trusted is an address. When it has changed, the user is asked again befo
 the repository says of how it is reached belongs to the trust in the vault (history/vault_guard.py).
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.errors import QuaidError
+from quaid.history.remotes import Remote
 from quaid.user_config import changing_user_config, read_user_config
-
-if TYPE_CHECKING:
-    from quaid.history.remotes import Remote
 
 _TABLE = "remotes"
 

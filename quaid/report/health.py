@@ -3,31 +3,27 @@
 All of it is of what its owner may see: what others keep private is neither shown nor counted.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from quaid.capture.writer import WriteResult
 from quaid.errors import BadInputError
 from quaid.history.vault_history import last_written
 from quaid.index import documents, graph
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.tasks.decay import FLOOR, list_fading
+from quaid.local.recall_log import Gap
+from quaid.memory import Memory
 from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
 from quaid.report.stats import list_gaps
 from quaid.text.endings import is_true_on
 from quaid.text.zones import local_now
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
-    from quaid.local.recall_log import Gap
-    from quaid.memory import Memory
 
 MAX_POINTS = 60
 """Days that a growth has; over a longer time each covers several."""

@@ -1,21 +1,17 @@
 """The meaning of changed files: facts learned, changed, superseded, restored and forgotten, and other notes alike."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import count
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from quaid.history.vault_history import VaultCommit
 from quaid.model import Kind, Note, note_name
 from quaid.sync.embedding import Progress, ignore_progress
 from quaid.vault import differences, layout, notes
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import VaultCommit
 
 How = Literal["learned", "added", "changed", "superseded", "restored", "moved", "forgotten", "removed"]
 FILE = "file"

@@ -1,22 +1,17 @@
 """Two states of the memory compared: the commits they refer to, the files that differ, the answers that changed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, RevisionError, UsageError
 from quaid.history.revisions import Point, Revisions, parse_moment
+from quaid.history.vault_history import History
 from quaid.model import Hit
 from quaid.recall.evaluation import EvalQuestion, parse_questions
 from quaid.text.dates import parse_day
 from quaid.timeline.changes import Span, list_blobs, read_sides
 from quaid.vault import files
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History
 
 ANSWERS = 5
 """The default number of hits that count as the answer to a question."""

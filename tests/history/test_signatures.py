@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_vaults import NOTE, Vault
 
-from quaid.history.authorship import Authors, Ranking, is_signing
+from quaid.history.authorship import Authors, Ranking, find_signed, is_signing
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not here")
 MAYA = "maya@example.org"
@@ -45,7 +45,7 @@ def test_only_a_signature_by_a_key_that_the_user_trusts_is_good(vault: Vault, ke
     good = sign(vault, "a.md", NOTE, keys / "maya")
     unknown = sign(vault, "b.md", NOTE, keys / "mallory")
     none = sign(vault, "c.md", NOTE, None)
-    assert vault.history.find_signed([good, unknown, none]) == {good}
+    assert find_signed(vault.history.runner, [good, unknown, none]) == {good}
 
 
 def test_a_repository_makes_no_key_trusted_and_runs_no_program(vault: Vault, keys: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_repository_makes_no_key_trusted_and_runs_no_program(vault: Vault, key
         "gpg.openpgp.program": program, "gpg.format": "ssh", "commit.gpgsign": "false",
     }.items():  # fmt: skip
         vault.run("config", name, str(value))
-    assert vault.history.find_signed([unknown]) == frozenset()
+    assert find_signed(vault.history.runner, [unknown]) == frozenset()
     assert not (tmp_path / "ran").exists()
     assert is_signing()
 
@@ -66,7 +66,7 @@ def test_a_repository_makes_no_key_trusted_and_runs_no_program(vault: Vault, key
 def test_without_a_list_of_signers_nothing_is_trusted(vault: Vault, keys: Path, monkeypatch) -> None:
     good = sign(vault, "a.md", NOTE, keys / "maya")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    assert vault.history.find_signed([good]) == frozenset()
+    assert find_signed(vault.history.runner, [good]) == frozenset()
     assert not is_signing()
 
 

@@ -3,29 +3,25 @@
 A run is known from this machine's local.db, from the git history, or from both: other machines run the janitor too.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
 
 from quaid.errors import QuaidError
 from quaid.janitor.commits import in_words
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, RUN, TASK, asks
+from quaid.local.runs import Run
+from quaid.memory import Memory
 from quaid.timeline.log import NIGHT, CommitView
 from quaid.timeline.undo import ChangeNotFoundError
+from quaid.timeline.views import Night
 from quaid.web.answer import Context, Form, go_to, own_address, page_number
 from quaid.web.rendering import render_reason
 from quaid.web.word_diff import diff_versions
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.local.runs import Run
-    from quaid.memory import Memory
-    from quaid.timeline.views import Night
 
 MAX_FILES = 40
 """Files of a commit on one page."""
