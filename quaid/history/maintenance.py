@@ -137,7 +137,7 @@ class ObjectFiles(NamedTuple):
 
 
 def measure_folder(folder: Path) -> int:
-    """Return the bytes that all files of a folder take on the disk; what goes meanwhile does not count."""
+    """Return the bytes that all files of a folder take on the disk; what goes while it runs does not count."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -93,8 +93,9 @@ def deliver(
                 _to_file(root, settings.file, shown)
             elif channel == "webhook":
                 _to_webhook(settings.webhook, shown)
-            elif channel == "host":
-                _to_host(root, shown)
+            elif channel == "host":  # the next event of a program that an agent runs in: there its owner is
+                state_files.rotate(path := state_folder(root) / HOST_FILE, MAX_HOST_BYTES)
+                state_files.append(path, shown)
         except (OSError, ValueError) as error:
             remarks.append(f"The news could not be delivered by {channel}: {error}")
     return remarks
@@ -108,13 +109,6 @@ def take_host_news(root: Path) -> str:
         path.replace(taken)  # two sessions that begin at once: one of them has it
         return taken.read_text(encoding="utf-8", errors="replace").strip()[-MAX_HOST_CHARS:]
     return ""
-
-
-def _to_host(root: Path, text: str) -> None:
-    """Leave news for the next event of a program that an agent runs in: there its owner is."""
-    path = state_folder(root) / HOST_FILE
-    state_files.rotate(path, MAX_HOST_BYTES)
-    state_files.append(path, text)
 
 
 def _to_desktop(text: str) -> None:

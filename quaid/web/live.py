@@ -105,7 +105,7 @@ class Live:
     def _observe(self) -> BaseObserver | None:
         try:
             return observe(self._root, self._notice, poll_s=POLL_S if why_incomplete(self._root) else None)
-        except FileNotFoundError:  # gone meanwhile
+        except FileNotFoundError:  # gone since
             return None
         except OSError:  # the system has no watches left
             with suppress(FileNotFoundError):
