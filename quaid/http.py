@@ -215,7 +215,7 @@ class Wire:
 
         with self._lock:
             if self._client is None:
-                # A proxy meant for the outside cannot reach this machine's own services. And where nothing is
+                # A proxy for the outside cannot reach this machine's own services. And where nothing is
                 # encrypted there is nothing to verify: reading the certificates takes 20 ms.
                 is_plain = self.base_url.lower().startswith("http://")
                 try:
@@ -333,7 +333,7 @@ def host_of(url: str) -> str:
 
 
 def ollama_address(url: str, environ: Mapping[str, str]) -> str:
-    """Return the address of an Ollama server: `url`, else `OLLAMA_HOST`, which may lack scheme and port or be meant for
+    """Return the address of an Ollama server: `url`, else `OLLAMA_HOST`, which may lack scheme and port or be for
     listening (0.0.0.0).
     """
     from urllib.parse import urlsplit

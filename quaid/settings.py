@@ -231,7 +231,7 @@ class SystemSettings:
     projects: bool = True
     """The documentation of projects is maintained."""
     workspace: bool = True
-    """The core notes are kept short."""
+    """The core notes stay short."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))
-"""Stands for the escape character of Quaid's own styles. No text can forge it: it is another one in each process."""
+"""In place of the escape character of Quaid's own styles. No text can forge it: it is another one in each process."""
 _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 INDENT = "      "

@@ -77,7 +77,7 @@ class StagedWorkError(QuaidError):
 
 
 class NotAheadError(GitError):
-    """The branch has moved on meanwhile."""
+    """The branch has moved on since."""
 
     def __init__(self) -> None:
         super().__init__("move the branch", "it has commits that the other one has not. Try again")

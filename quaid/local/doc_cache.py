@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS edited_sources (
 
 
 class ProjectNotes(_Cache):
-    """The text that a session is told of each file of a project, by its path in the vault."""
+    """The text that a session gets of each file of a project, by its path in the vault."""
 
     COLUMNS = ("project_notes", "path", "told")
     SCHEMA = """

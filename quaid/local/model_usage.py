@@ -52,7 +52,7 @@ class PromptUsage(NamedTuple):
 class ModelRecords(Tables):
     """A `UsageStore` and an `AnswerStore` of quaid.llm.
 
-    No connection is kept: a late call is settled by a thread that nobody waits for, when all else may be closed.
+    No connection stays open: a late call is settled by a thread that nobody waits for, when all else may be closed.
     """
 
     SCHEMA = _SCHEMA
@@ -97,12 +97,12 @@ class ModelRecords(Tables):
             return _spent(connection, day)
 
     def by_day(self) -> list[DayUsage]:
-        """Return the usage of each of the days that are kept, oldest first; days without a call are left out."""
+        """Return the usage of each of the stored days, oldest first; days without a call are left out."""
         query = f"SELECT day, sum(is_settled = 0), {_SUMS} FROM model_calls GROUP BY day ORDER BY day"
         return [DayUsage(day, _usage(sums), unsettled) for day, unsettled, *sums in self._rows(query)]
 
     def by_prompt(self) -> list[PromptUsage]:
-        """Return the usage of each prompt on all days that are kept; most tokens first."""
+        """Return the usage of each prompt on all stored days; most tokens first."""
         rows = self._rows(
             f"SELECT prompt, provider, model, {_SUMS} FROM model_calls "
             "GROUP BY prompt, provider, model ORDER BY sum(input_tokens + output_tokens) DESC, prompt, model"
@@ -110,7 +110,7 @@ class ModelRecords(Tables):
         return [PromptUsage(prompt, provider, model, _usage(sums)) for prompt, provider, model, *sums in rows]
 
     def get(self, key: str, oldest_day: str) -> str | None:
-        """Return the answer kept under `key` on `oldest_day` or later."""
+        """Return the answer stored under `key` on `oldest_day` or later."""
         rows = self._rows("SELECT answer FROM model_answers WHERE key = ? AND day >= ?", key, oldest_day)
         return str(rows[0][0]) if rows else None
 

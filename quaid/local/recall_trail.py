@@ -32,7 +32,7 @@ MAX_LISTED = 20
 
 class Reasons(NamedTuple):
     """One recall. `given` are (id, score, evidence) and `left_out` (id, score, why), best first; `query` is None where
-    its words may not be kept. `weighed` says of what went before a prompt what spoke for it by itself, by id.
+    its words may not be stored. `weighed` says of what went before a prompt what spoke for it by itself, by id.
     """
 
     at: str

@@ -1,15 +1,13 @@
 """Where the memories of a vault came from, and which rest on little: the JSON of `quaid audit`."""
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
-from quaid.index.port import IndexConnection
 from quaid.memory import Memory
-from quaid.recall.accounts import Origin, SourceHistory, find_floods, list_over_quota
+from quaid.recall.accounts import SourceHistory, find_floods, list_over_quota
 
 ASSISTANT = "Assistant"
 """The speaker of the turns of an agent that has no name."""
@@ -28,7 +26,17 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     found = {path: origin for path, origin in brought.origins.items() if since is None or origin.at >= since}
     usual, accounts = brought.add_up(), brought.add_up(since)
     chosen = {name for name in accounts if source is None or source.casefold() in name.casefold()}
-    lone = [(path, name) for path, name in _list_lone(index, found) if name in chosen]
+    # Facts that hold, that Quaid wrote, and that nobody but an agent is known to say.
+    rows = index.execute(
+        "SELECT path FROM documents d WHERE kind = 'fact' AND superseded_by IS NULL AND NOT confirmations "
+        "AND NOT verified AND NOT pinned AND NOT EXISTS (SELECT 1 FROM citations ci "
+        "JOIN names n ON n.name_key = lower(ci.episode) AND n.position = 0 "
+        "JOIN chunks c ON c.doc_id = n.doc_id AND c.turn = ci.turn "
+        "WHERE ci.doc_id = d.doc_id AND coalesce(c.speaker, '') <> ?) ORDER BY path",
+        (ASSISTANT,),
+    )
+    agents = {path: one.source for path, one in found.items() if one.who == "agent" and one.source in chosen}
+    lone = [(path, agents[path]) for (path,) in rows if path in agents]
     alone = Counter(name for _, name in lone)
     limit = settings.audit.facts_per_day
     sources = []
@@ -81,19 +89,6 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
     authors = Authors.of(memory.settings.git, None)
     brought = SourceHistory(log, authors, memory.index(), memory.layout)
     return list_over_quota(brought.add_up().values(), limit)
-
-
-def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tuple[str, str]]:
-    """Return (path, source) of the facts that hold, that Quaid wrote, and that nobody but an agent is known to say."""
-    rows = index.execute(
-        "SELECT path FROM documents d WHERE kind = 'fact' AND superseded_by IS NULL AND NOT confirmations "
-        "AND NOT verified AND NOT pinned AND NOT EXISTS (SELECT 1 FROM citations ci "
-        "JOIN names n ON n.name_key = lower(ci.episode) AND n.position = 0 "
-        "JOIN chunks c ON c.doc_id = n.doc_id AND c.turn = ci.turn "
-        "WHERE ci.doc_id = d.doc_id AND coalesce(c.speaker, '') <> ?) ORDER BY path",
-        (ASSISTANT,),
-    )
-    return [(path, found[path].source) for (path,) in rows if path in found and found[path].who == "agent"]
 
 
 def _iso(when: datetime | None) -> str | None:

@@ -37,7 +37,7 @@ class ProjectView:
 
     @property
     def checked(self) -> int:
-        """The number of documents that are true or stale: the others cannot be told."""
+        """The number of documents that are true or stale: of the others it is not known."""
         return sum(found.status in {"fresh", "stale"} for found in self.docs)
 
     @property

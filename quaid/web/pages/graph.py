@@ -20,7 +20,7 @@ from quaid.web.templating import memory_path
 
 GRAPH = "/graph"
 MAX_DRAWN = 3_000
-"""Entities of one picture; more could not be told apart or moved."""
+"""Entities of one picture; more could not be distinguished or moved."""
 MAX_RELATIONS = 100
 """Relations of the focused entity in the list next to the picture."""
 MAX_CHOICES = 20
