@@ -10,7 +10,7 @@ from itertools import combinations
 from quaid.claims import normal_form
 from quaid.index import documents
 from quaid.index.documents import Document
-from quaid.model import Use, name_key
+from quaid.model import Use, name_key, note_name
 from quaid.recall import retrieval
 from quaid.recall.candidates import hit_id, hit_kind
 from quaid.recall.cutoff import MIN_HITS
@@ -227,10 +227,17 @@ def holding(search: Search, candidates: Collection[Document]) -> list[Document]:
     options, day = search.options, search.options.day
     if options.at is None:  # what is to begin is shown too, after what holds
         return [each for each in candidates if options.superseded or not endings.is_over(each, day)]
-    replaced = {each.superseded_by for each in candidates if each.superseded_by is not None}
-    began = documents.list_beginnings(search.connection, replaced, search.scope) if replaced else {}
-    ends = {each.chunk_id: began.get(each.superseded_by or "") or each.valid_until for each in candidates}
-    return [each for each in candidates if endings.is_true_on(each, day, ends[each.chunk_id])]
+    references = documents.count_by(search.connection, "superseded_by")
+    began = documents.list_beginnings(search.connection, references, search.scope) if references else {}
+    found = []
+    for each in candidates:
+        # A state that took the place of another began when that was stated; what cannot change was always so.
+        named = began.get(note_name(each.path)) or began.get(each.id)
+        is_state = each.type not in endings.HAPPENED and each.durability != "immutable"
+        since = each._replace(valid_from=each.valid_from or (named if is_state else None))
+        if endings.is_true_on(since, day, began.get(each.superseded_by or "") or each.valid_until):
+            found.append(each)
+    return found
 
 
 MAX_REORDERED = 60

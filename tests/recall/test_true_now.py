@@ -71,6 +71,17 @@ def test_another_day_has_its_own_truth():
     assert [hit.id for hit in asked.hits[:2]] == ["future", "home"]
 
 
+def test_a_plan_that_moved_and_moved_back_has_the_day_that_was_planned_then():
+    plans = dict([
+        fact("first", "The manual is due on 16 January 2026", "created: 2025-12-22\nsuperseded_by: '[[second]]'\n"),
+        fact("second", "The manual is due on 30 January 2026", "created: 2025-12-27\nsuperseded_by: '[[third]]'\n"),
+        fact("third", "The manual is due on 16 January", "created: 2026-01-06\nvalid_until: 2026-01-16\n"),
+    ])  # fmt: skip
+    for day, due in ((date(2025, 12, 24), "first"), (date(2026, 1, 2), "second"), (date(2026, 1, 9), "third")):
+        hits = ask(make_index(plans), "When is the manual due?", at=day).hits
+        assert [hit.id for hit in hits] == [due]
+
+
 @pytest.mark.usefixtures("calm")
 def test_a_fact_that_replaces_another_begins_on_that_day(vault: Vault):
     with vault.memory() as memory:
