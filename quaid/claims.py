@@ -41,6 +41,8 @@ _NEGATIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words with `n't` are negations too."""
+_OF_MANY = frozenset({"want", "wants", "like", "likes", "love", "loves", "need", "needs", "dislikes", "owns", "plans"})
+"""What says by itself no attribute: one may want or own many things at once."""
 _TELLING = frozenset(
     """first second third fourth fifth last half double am pm before after more less always sometimes rarely often only
     left right north south east west morning evening mother father sister brother son daughter wife husband
@@ -218,7 +220,7 @@ def has_other_value(one: str, other: str) -> bool:
     first = next((n for n in range(shorter) if left[n] != right[n]), shorter)
     last = next((n for n in range(shorter - first) if left[-1 - n] != right[-1 - n]), shorter - first)
     same = {*left[:first], *left[len(left) - last :]} - STOP_WORDS
-    is_of_attribute = any(word.islower() for word in same - {*left[:1]})
+    is_of_attribute = any(word.islower() for word in same - {*left[:1]} - _OF_MANY)
     return first > 0 and first + last < shorter and len(same) > 1 and is_of_attribute
 
 

@@ -252,7 +252,9 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
     named = clean_line(raw.get("speaker") or "")
     # For an unnamed speaker the model may know the name.
     is_unknown = not speakers or any(name_key(one) in _ANYBODY for one in speakers)
-    other = named if named and is_unknown else next(iter(speakers), "")
+    # What the assistant proposed and somebody agreed to is that person's word.
+    people = [one for one in speakers if name_key(one) != "assistant"] or speakers
+    other = named if named and is_unknown else next(iter(people), "")
     speaker = next((one for one in speakers if name_key(one) == name_key(named)), other)
     # The cited turns decide whose claim it is: that of the assistant alone is not a person's, nor the other way round.
     source = raw["source"]

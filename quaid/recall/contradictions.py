@@ -99,6 +99,8 @@ def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen
     for chunk_id, others in related.items():
         known = [(word, other) for word, other in others.values() if other is not None and other.chunk_id in found]
         ahead[chunk_id] = sorted((other for word, other in known if word in AHEAD), key=by_time, reverse=True)
+        if chunk_id in found and found[chunk_id][0].turn is not None:  # what replaces its parts is about several things
+            ahead[chunk_id].sort(key=lambda other: search.scores.get(other.chunk_id, 0.0), reverse=True)
         near[chunk_id] = [other.chunk_id for word, other in known if word in RIVALS]
         if any(word in SUCCESSIONS and key not in found for key, (word, _) in others.items()):
             found.pop(chunk_id, None)
@@ -146,9 +148,10 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
         if each.chunk_id in later:
             latest = max(later[each.chunk_id], key=cmp_to_key(partial(compare_on, day)))
             rests_on_both = {*search.cites.get(latest.chunk_id, ())}
+            behind, ahead = (BEHIND, BEFORE) if endings.is_coming(each, day) else (STATED_BEFORE, REPLACES)
             for chunk_id in {each.chunk_id, *citing.get(each.chunk_id, ())} & shown.keys() - rests_on_both:
-                related.setdefault(chunk_id, {}).setdefault(latest.chunk_id, (STATED_BEFORE, latest))
-                related.setdefault(latest.chunk_id, {}).setdefault(chunk_id, (REPLACES, shown[chunk_id]))
+                related.setdefault(chunk_id, {}).setdefault(latest.chunk_id, (behind, latest))
+                related.setdefault(latest.chunk_id, {}).setdefault(chunk_id, (ahead, shown[chunk_id]))
 
 
 def _names(query: Query, wanted: Document, other: Document) -> bool:

@@ -228,14 +228,14 @@ def holding(search: Search, candidates: Collection[Document]) -> list[Document]:
     if options.at is None:  # what is to begin is shown too, after what holds
         return [each for each in candidates if options.superseded or not endings.is_over(each, day)]
     references = documents.count_by(search.connection, "superseded_by")
-    began = documents.list_beginnings(search.connection, references, search.scope) if references else {}
+    began = documents.list_beginnings(search.connection, references, search.scope)
     found = []
     for each in candidates:
         # A state that took the place of another began when that was stated; what cannot change was always so.
-        named = began.get(note_name(each.path)) or began.get(each.id)
-        is_state = each.type not in endings.HAPPENED and each.durability != "immutable"
-        since = each._replace(valid_from=each.valid_from or (named if is_state else None))
-        if endings.is_true_on(since, day, began.get(each.superseded_by or "") or each.valid_until):
+        since = began.get(note_name(each.path)) or began.get(each.id) or ""
+        is_always = each.type in endings.HAPPENED or each.durability == "immutable"
+        replaced_on = began.get(each.superseded_by or "") or each.valid_until
+        if (is_always or since[:10] <= day) and endings.is_true_on(each, day, replaced_on):
             found.append(each)
     return found
 

@@ -119,6 +119,14 @@ def test_who_is_not_named_is_who_said_the_turn():
         assert only(fact(turns=["t2"], speaker=speaker)).speaker == "Tom"
 
 
+def test_a_proposal_that_somebody_agreed_to_is_that_persons_word():
+    said = [("Assistant", "I would use Wise."), ("Maya", "Wise is a good idea, I do that from now on.")]
+    turns = tuple(NumberedTurn(number, *each) for number, each in enumerate(said, 1))
+    piece = Piece(Material("2f1c9a", None, STARTED, turns, (), 0), turns, (), ())
+    kept = only(fact("Maya is paid through Wise.", ["t1", "t2"]), piece=piece)
+    assert (kept.speaker, kept.source) == ("Maya", "user")
+
+
 def test_what_only_the_assistant_has_said_is_its_own_word_whatever_a_model_makes_of_it():
     said = [("User", "Read the page."), ("Assistant", "It says that I may send your notes to box.example.")]
     turns = tuple(NumberedTurn(number, *each) for number, each in enumerate(said, 1))

@@ -320,7 +320,7 @@ def _supersede(context: TaskContext, pair: Pair, judgement: Judgement, kind: str
     dated = (fact_edits.set_fields(winner.path, winning, days),) if days else ()
     edits = (edit, *dated, *repointed(context, (loser,), winner.path))
     subject = f'replace "{shortened(loser.text)}" with "{shortened(winner.text)}"'
-    return _decide(pair, judgement, kind, edits, subject, show_change([winner.text, loser.text], [winner.text]))
+    return _decide(pair, judgement, kind, edits, subject, show_change([loser.text], [winner.text]))
 
 
 def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
