@@ -168,7 +168,8 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         }
         reason = next((reason for reason, holds in reasons.items() if holds), None)
         if reason is None:
-            older, same = (_find_marked(raw.get(mark), pools) for mark in ("replaces", "confirms"))
+            older = _unique(filter(None, (_find_marked(mark, pools) for mark in raw.get("replaces") or ())))
+            same = _find_marked(raw.get("confirms"), pools)
             # What says that it is the same and something else is compared by the next run of the janitor.
             facts.append(fact if older and same else replace(fact, id=same, replaces=older))
         else:
@@ -215,7 +216,7 @@ def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction
         merged[text_hash(fact.text)] = replace(
             first,
             id=first.id or fact.id,
-            replaces=first.replaces or fact.replaces,
+            replaces=_unique((*first.replaces, *fact.replaces)),
             confidence=max(first.confidence, fact.confidence),
             created=max(filter(None, (first.created, fact.created)), default=None),
             turns=_unique((*first.turns, *fact.turns)),

@@ -38,7 +38,7 @@ class NewFact:
     """A fact to store. Its fields from `id` to `document` are the frontmatter of its note, in this order.
 
     An `id` is given where the same fact must get the same id again, or where a model says that it is the fact with that
-    id. `replaces` is the id of the fact that it replaces, or the text of another new one. `turns` and `document` are
+    id. `replaces` has the ids of the facts that it replaces, or texts of other new ones. `turns` and `document` are
     links to its sources; until the note of the source has a name, `turns` are the numbers of turns.
     """
 
@@ -65,7 +65,7 @@ class NewFact:
     turns: tuple[str, ...] = ()
     document: str | None = None
     edges: tuple[Edge, ...] = ()
-    replaces: str | None = None
+    replaces: tuple[str, ...] = ()
 
 
 _FIELDS = tuple(each.name for each in fields(NewFact) if each.name not in {"text", "edges", "replaces"})

@@ -45,17 +45,18 @@ def find_replaced(
     `same` has for each of `new` its duplicate, `owners` are the names of the owner of the memory, and `now` is when a
     fact without a time was stated.
     """
-    places = {fact.text: place for place, fact in enumerate(new)}
+    places: dict[str, int] = {fact.text: place for place, fact in enumerate(new)}
     last = [max(map(int, re.findall(r"\^t(\d+)", " ".join(fact.turns))), default=0) for fact in new]
     found: list[tuple[StoredNote | int, int]] = []
-    for place, fact in sorted(enumerate(new), key=lambda each: last[each[0]]):
+    marked = [(place, fact, mark) for place, fact in enumerate(new) for mark in fact.replaces]
+    for place, fact, mark in sorted(marked, key=lambda each: last[each[0]]):
         # Of two facts that replace the same one, the later one replaces the earlier one.
-        earlier, older = places.get(fact.replaces or ""), None
+        earlier, older = places.get(mark), None
         olds: Sequence[Document | NewFact] = ()
         if earlier is not None:
             older, olds = same[earlier], [new[earlier]] if earlier != place and last[earlier] <= last[place] else ()
             older = earlier if older is None else older
-        for known in _find_living(index, fact.replaces, fact.owner) if earlier is None else ():
+        for known in _find_living(index, mark, fact.owner) if earlier is None else ():
             data = files.read_note(root, known.path)
             older, olds = (StoredNote(known.path, data), [known]) if data is not None else (None, ())
         if older is None or not (olds and may_replace(fact, olds[0], owners)):
@@ -67,7 +68,7 @@ def find_replaced(
             if note.pinned or note.verified or is_early or older == same[place]:
                 continue
         found.append((older, place))
-        places[fact.replaces or ""] = place
+        places[mark] = place
     return found
 
 

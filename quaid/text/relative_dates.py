@@ -2,7 +2,8 @@
 
 A day or a month without its year, `on Monday`, does not show whether it is behind or ahead. The words around it decide
 first (`is on Monday`, `was stolen on Monday`), then the type of the fact: of an event or experience it is the latest
-one. What recurs, as a birthday, has no date.
+one. What recurs, as a birthday, or is counted from
+another day, `in two weeks, on Monday`, has no date.
 """
 
 from __future__ import annotations

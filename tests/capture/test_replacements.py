@@ -253,3 +253,20 @@ def test_an_answer_of_today_in_whole_objects_is_read(vault, service, learn):
     done = learn(10, "I adopted a quokka called Biscuit, or Bisc.", answer=answer)
     assert (done.edges, done.snippets, done.journal) == (1, {"USER.md": 1}, ("SOUL.md",))
     assert "type: pet" in (vault.root / "entities/Biscuit.md").read_text()
+
+
+def test_a_plan_that_is_given_up_replaces_all_that_was_arranged_for_it(vault, service, learn):
+    texts = [
+        "Maya moves into the flat in Palermo soon.",
+        "Maya pays a deposit of 800 euros for the flat in Palermo.",
+        "Maya likes the bakery in Palermo.",
+    ]
+    learn(10, "\n".join(texts), *map(fact, texts))
+
+    def answer(prompt):
+        numbers = [number_of(words)(prompt.split("<related>")[1]) for words in ("moves into", "deposit")]
+        return {"facts": [fact("Maya lost the flat in Palermo.", replaces=[*numbers, "99"])]}
+
+    learn(12, "The flat in Palermo is gone, so no deposit and no bakery.", answer=answer)
+    gone = [words for words in ("moves into", "deposit", "bakery") if "superseded_by" in head(vault, words)]
+    assert gone == ["moves into", "deposit"]

@@ -51,6 +51,8 @@ def test_over_new_year_the_year_changes():
     "The shop is closed on Monday.", "Maya swims on Mondays.", "Maya swims every Monday.", "Tom was born in August.",
     "Dan met her on Monday, 23 November 2026.", "Dan met her on 2026-11-23, a Monday.", "She lives in Porto since March.",
     "Her birthday is on 5 March.", "Kai fell in the week before 25 August 2026 (14-20 August).", "Mia ran on Thursday.", "Le lundi, elle nage.",
+    "The dinner is in two weeks, on Saturday.", "Ana flies on Saturday in a week.", "Das Fest ist in zwei Wochen am Samstag.",
+    "La cena es en dos semanas, el sábado.",
 ])  # fmt: skip
 def test_what_recurs_or_is_unclear_or_has_its_date_gets_none(said):
     assert with_dates(said, THURSDAY, kind="event" if "Mia" in said else "fact") == said
