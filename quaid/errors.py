@@ -4,8 +4,6 @@ Each class builds its own sentence: what is wrong with which thing, and the next
 sentence and leave with the class's exit code; anything that is not a `QuaidError` is a bug.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from shlex import quote
 
@@ -225,7 +223,7 @@ class BadInputError(QuaidError):
     code = "bad_input"
 
     @classmethod
-    def unreadable(cls, name: object, error: Exception) -> BadInputError:
+    def unreadable(cls, name: object, error: Exception) -> "BadInputError":
         """Return the error for a file that cannot be opened or read."""
         reason = getattr(error, "strerror", None) or str(error)
         return cls(f"{name} cannot be read ({reason}). Check the path and its permissions.")

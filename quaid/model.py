@@ -1,7 +1,5 @@
 """The nouns of Quaid as frozen data. Nothing here touches a disk, a database or a network."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -397,7 +395,7 @@ class ModelUsage(NamedTuple):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def __add__(self, other: ModelUsage) -> ModelUsage:  # type: ignore[override] # a sum, not a longer tuple
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":  # type: ignore[override] # a sum, not a longer tuple
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return ModelUsage(
             self.input_tokens + other.input_tokens,

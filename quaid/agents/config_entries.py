@@ -5,8 +5,6 @@ hook, which hosts store as `{"hooks": {EVENT: [{"matcher", "hooks": [HANDLER]}]}
 file of ours, such as a skill.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

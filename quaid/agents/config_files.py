@@ -4,8 +4,6 @@ A link is followed, because people who keep their configs in a repository link t
 the link stays.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 Comments and trailing commas become spaces before the standard library parses JSON, so each value keeps its place.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

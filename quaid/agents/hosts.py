@@ -3,8 +3,6 @@
 Most hosts get one entry, an MCP server, and differ in file and key. docs/how-to/install.md says which were tested.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterable, Mapping

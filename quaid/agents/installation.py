@@ -4,8 +4,6 @@ All configs of a host are planned before the first is written, and restored if a
 installed in a host completely or not at all.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import shutil

@@ -4,8 +4,6 @@ Parsing YAML and removing secrets take ten times as long as everything else, so 
 changes. The number of documents and the stale ones are from their last check.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

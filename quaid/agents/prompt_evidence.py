@@ -6,8 +6,6 @@ a longer prompt counts as if it were the prompt. In an order to write, fix or ru
 and a single other word often matches by chance. A question that a turn asks is no evidence either.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from operator import attrgetter

@@ -4,8 +4,6 @@
 Hooks inject that text at the start of a session, `quaid context` prints it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 A memory that learns what it recalled would grow on itself.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterator

@@ -4,14 +4,12 @@ Where an agent's host has a model and Quaid has none, `build_prompt` makes the p
 its answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.capture import extraction
 from quaid.capture.extraction import Extraction
@@ -31,14 +29,11 @@ from quaid.errors import BadInputError, ModelError, QuaidError
 from quaid.llm.drafts import read_value
 from quaid.local.session_notes import SessionNotes
 from quaid.model import is_owner_label, name_key
+from quaid.open_vault import OpenVault
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
 from quaid.text.zones import local_now
-
-if TYPE_CHECKING:
-    from quaid.open_vault import OpenVault
-
 
 TERSE_CHARS = 200
 """Up to this length a turn is compared together with the one before it."""

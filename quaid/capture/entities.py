@@ -9,8 +9,6 @@ A relation gives the role of one person for another: nobody is both the sister a
 as a name alone can show.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import defaultdict
@@ -115,7 +113,7 @@ class Profile(NamedTuple):
     ties: tuple[tuple[str, str, str], ...]
 
     @classmethod
-    def of(cls, keys: Iterable[str], edges: Iterable[Edge]) -> Profile:
+    def of(cls, keys: Iterable[str], edges: Iterable[Edge]) -> "Profile":
         """Return the profile of `keys`; `edges` without one of them are left out."""
         own = frozenset(keys)
         ties: dict[tuple[str, str, str], None] = {}

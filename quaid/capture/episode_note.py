@@ -1,7 +1,5 @@
 """Conversation -> the edit that stores it: a new episode note, or new turns at the end of an existing one."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

@@ -3,8 +3,6 @@
 Settings, attachments, the history and other files are not exported.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Collection, Iterator

@@ -5,20 +5,19 @@ exist, dates are dates, edges join two things. A fact is stored whole or left ou
 edge, one of several citations) is dropped, as losing the fact with it would be worse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entities import NamedThing
 from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import is_known, normalise_edge
+from quaid.capture.writer import WritePlan
 from quaid.claims import is_denied
 from quaid.errors import BadInputError
 from quaid.llm.exchange import ItemProblem
@@ -31,9 +30,6 @@ from quaid.text.quoting import gives_orders
 from quaid.text.relative_dates import relative_words, with_dates
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WritePlan
 
 T = TypeVar("T")
 

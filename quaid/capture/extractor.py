@@ -5,14 +5,12 @@ its new turns, then episode, facts, entities, snippets and journal are planned o
 together. When no model answers, the episode alone is written and stays pending.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
@@ -40,14 +38,12 @@ from quaid.local.locks import extracting
 from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, name_key, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit
 from quaid.text.zones import local_now, localise
 from quaid.vault import core_notes, files, frontmatter, layout
 from quaid.vault.notes import render_time, split_body
-
-if TYPE_CHECKING:
-    from quaid.open_vault import OpenVault
 
 TRIGGER = "Session"
 """The occasion that snippets and journal name by default."""

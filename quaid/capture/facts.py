@@ -1,7 +1,5 @@
 """Facts and links to store -> edits. Each fact is stored once, linked, with its edges in normal form."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -4,8 +4,6 @@ A source has the same result each time: the id of an imported fact is a hash of 
 a second import finds the facts of the first, even if their owner has rewritten them since.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
@@ -36,11 +34,9 @@ from quaid.config import person_of
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Edge, Edit, Message, name_key, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.vault import files, frontmatter, layout, notes, template
-
-if TYPE_CHECKING:
-    from quaid.open_vault import OpenVault
 
 EXAMPLES = 5
 MAX_REDACTED = 10

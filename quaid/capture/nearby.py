@@ -1,7 +1,5 @@
 """Memories of other programs on this machine that can be taken in. They are found by name and place and not read."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

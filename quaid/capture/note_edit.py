@@ -1,7 +1,5 @@
 """What an owner may do to a note: the marks that protect it from change, and edits that leave it readable."""
 
-from __future__ import annotations
-
 from shlex import quote
 from typing import Literal, get_args
 

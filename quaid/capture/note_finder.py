@@ -1,7 +1,5 @@
 """Look-ups in the index: duplicates of a fact, the note of a name or a session, known names in a text."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ says it. The assistant greets nobody: what it writes may be a letter. A name tha
 of somebody else, is nobody's other name.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

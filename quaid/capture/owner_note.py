@@ -1,7 +1,5 @@
 """The owner's name -> the edits that give the owner, whom `my` and `User` refer to, an entity note."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

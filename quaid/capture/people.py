@@ -4,8 +4,6 @@
 or with `*` whoever speaks to it, is a person, and what they state belongs to an owner, where one is named.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,28 +1,24 @@
 """Prompting the deep model about a source, piece by piece. Unusable answers are quarantined."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.capture import extraction
 from quaid.capture.cleaning import clean_line
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.prompt_pieces import Piece, split_piece
 from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError
+from quaid.llm import Models
 from quaid.llm.drafts import CUT_OFF
 from quaid.llm.exchange import AnswerItem
 from quaid.local import quarantine
+from quaid.open_vault import OpenVault
 from quaid.redaction import admit, admit_all
-
-if TYPE_CHECKING:
-    from quaid.llm import Models
-    from quaid.open_vault import OpenVault
 
 MAX_REFUSALS = 20
 """After so many refusals and no answer, the model is the cause and not the text."""

@@ -1,7 +1,5 @@
 """An episode -> the turns to learn from, in pieces that fit into a prompt."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ The tables, in relations.txt, hold only what follows from the words. Near-synony
 not prefer it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ what only the assistant says, and what would replace a pinned or verified fact i
 run of the janitor compares it and asks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The command for the content of a file or folder: conversations, memories, or papers to read."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress

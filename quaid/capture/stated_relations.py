@@ -4,8 +4,6 @@ For facts that are stored without a model. No edge is better than a wrong one: t
 follows it, the other end is a name, and the rest of the sentence changes neither. All else is for a model.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

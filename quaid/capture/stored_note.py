@@ -1,7 +1,5 @@
 """A note as it is on disk: what plans compare with and edit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

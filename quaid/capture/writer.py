@@ -1,7 +1,5 @@
 """Everything that writes: lock, finish what a crash left, update the index, plan, write and commit."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.capture import facts, note_edit, owner_note
 from quaid.capture.entities import add_aliases
@@ -33,8 +31,10 @@ from quaid.history import merge_driver
 from quaid.history.merge import merge_lines, revert_change
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
+from quaid.index.port import IndexConnection
 from quaid.local import claimed
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.redaction import admit, admit_all
@@ -42,10 +42,6 @@ from quaid.sqlite import DamageRetries
 from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
 
 PLAN_ATTEMPTS = 5
 NO_MESSAGE = Message("")
@@ -92,7 +88,7 @@ class WritePlan:
         return json.dumps([asdict(self.written), dict(self.details)])
 
     @classmethod
-    def from_answer(cls, answer: str) -> WritePlan:
+    def from_answer(cls, answer: str) -> "WritePlan":
         written, details = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
         return cls(WriteResult(**{**written, **lists}), details=details)

@@ -1,21 +1,17 @@
 """What several commands share in their command lines: kinds of options, references, days, and checks of values."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from quaid.cli.invocation import Invocation
 from quaid.errors import AmbiguousReferenceError, UsageError
+from quaid.memory import Memory
 from quaid.text.dates import parse_day
-
-if TYPE_CHECKING:
-    from quaid.cli.invocation import Invocation
-    from quaid.memory import Memory
 
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ What runs git raises GitError when git refuses, GitMissingError where it is not 
 has no room: docstrings of this package name other errors only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -294,7 +292,7 @@ class Git:
             process.wait()
 
     @contextmanager
-    def reading(self, env: Mapping[str, str] | None = None) -> Iterator[ObjectReader]:
+    def reading(self, env: Mapping[str, str] | None = None) -> "Iterator[ObjectReader]":
         """Yield a reader of objects; `env` is added to git's environment."""
         with self.stream("cat-file", "--batch", env=env) as process:
             yield ObjectReader(process)

@@ -1,7 +1,5 @@
 """Three versions of a text into one, line by line; a change of the past taken out of what it has become."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -18,14 +16,14 @@ class _LineChange(NamedTuple):
     end: int
     lines: tuple[bytes, ...]
 
-    def collides_with(self, other: _LineChange) -> bool:
+    def collides_with(self, other: "_LineChange") -> bool:
         """Return whether both change a line, or add at one place."""
         if self == other:
             return False
         both_add_here = self.start == self.end == other.start == other.end
         return both_add_here or (self.start < other.end and other.start < self.end)
 
-    def singles(self) -> list[_LineChange]:
+    def singles(self) -> "list[_LineChange]":
         """Return it as changes of one line each, where each line becomes one line or none."""
         if self.lines and len(self.lines) != self.end - self.start:
             return [self]

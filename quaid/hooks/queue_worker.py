@@ -3,8 +3,6 @@
 There is one at a time in a vault, and it outlives the program that the hooks belong to.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

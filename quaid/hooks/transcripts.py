@@ -4,8 +4,6 @@ Hooks and queue items contain paths. Either may come from an attacker who wants 
 opens both.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

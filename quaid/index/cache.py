@@ -1,7 +1,5 @@
 """Answers of the index, cached until it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, TypeVarTuple
 

@@ -1,7 +1,5 @@
 """An index as a whole: what it says of itself, and what makes two of them equal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

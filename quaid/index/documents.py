@@ -1,7 +1,5 @@
 """Notes in the index: put in, taken out, looked up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The keyword channel: the words of all chunks, ranked by bm25."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Entities and the edges between them, stored as written and joined by name in queries."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection

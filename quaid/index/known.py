@@ -1,7 +1,5 @@
 """An entity -> its relations, and the facts about it, that are true on a day: the answer to `who is Maya Chen?`."""
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple
 

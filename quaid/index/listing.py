@@ -1,7 +1,5 @@
 """Notes by what is known of them: kind, status, time, owner, project, and what they are about."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Collection

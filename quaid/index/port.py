@@ -6,8 +6,6 @@ of this package. What the engines do each in their own way, they do behind `word
 that comes out of JSON is cast; an order by what may be null says where nulls go; `CROSS JOIN … ON` is a hint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

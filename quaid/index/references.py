@@ -3,8 +3,6 @@
 Every command that takes a reference asks here: `get`, `forget`, `why`, `edit`, `history`, and the tools of MCP.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

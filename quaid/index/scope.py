@@ -4,8 +4,6 @@ A filter that is applied afterwards would leave an answer empty when all that wa
 leak through whatever looked at it in between. So every channel, the graph and its names included, searches in a scope.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -45,7 +43,7 @@ class Scope:
     def __hash__(self) -> int:
         return hash((self.documents, self.chunks, *self.values))
 
-    def narrowed(self, documents: str, chunks: str = "", **values: object) -> Scope:
+    def narrowed(self, documents: str, chunks: str = "", **values: object) -> "Scope":
         """Return this scope with one condition more."""
         return Scope(
             " AND ".join(part for part in (self.documents, documents) if part),

@@ -6,8 +6,6 @@ that nobody has answered. A question names each fact that it rests on with a has
 when one of them says something else, has ended or is gone: a late yes is never about what was true once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Remove old files from the state folder. It has nothing of the record, so nothing is decided."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The commits of a run: the decisions in each, their messages, and their merge into the owner's branch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

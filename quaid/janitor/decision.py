@@ -1,16 +1,11 @@
 """What a run decides: kinds of decisions that others know, the evidence of a fact, and the report of the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from quaid.index.documents import Document
 from quaid.local.runs import Decision
 from quaid.model import ModelUsage, Note
-
-if TYPE_CHECKING:
-    from quaid.index.documents import Document
 
 CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""

@@ -4,8 +4,6 @@ The question is the only record of a dispute, so every clone has it. While it is
 when the fact says something else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from datetime import datetime

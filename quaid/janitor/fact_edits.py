@@ -5,20 +5,15 @@ ended, and links to it still resolve. Pure functions of the bytes they are given
 UnicodeDecodeError for a note that cannot be edited safely.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from quaid.capture.facts import read_number, supersede
+from quaid.index.documents import Document
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
-
-if TYPE_CHECKING:
-    from quaid.index.documents import Document
 
 UNSAFE = (FrontmatterBrokenError, UnicodeDecodeError)
 """Raised for a note that cannot be edited safely; `quaid doctor` names it."""

@@ -1,27 +1,22 @@
 """What stops a run or is reported by it: a vault that is not in order, lost answers, problems of the record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.history.repository import KEEP_DETACHED
+from quaid.history.vault_history import History
 from quaid.index import contents, documents
+from quaid.index.port import IndexConnection
 from quaid.janitor.worktree import JanitorStoppedError, NotCommittedError
 from quaid.model import Hit
+from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets, parse_questions
 from quaid.recall.options import RecallOptions
 from quaid.recall.records import RecallRecords
 from quaid.vault import files
 from quaid.vault.notes import NOT_MADE
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History
-    from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
 
 SHRUNK_COUNT, SHRUNK_SHARE = 10, 0.2
 MAX_QUESTIONS = 50

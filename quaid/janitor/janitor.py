@@ -1,20 +1,19 @@
 """The janitor of a vault: start a run, record it, and write what the owner answers."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.capture.note_finder import list_waiting
 from quaid.capture.writer import Writer, WriteResult
+from quaid.docs.documentation import Documentation
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph, references
 from quaid.index.documents import list_living
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING
 from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, RunReport
@@ -30,16 +29,12 @@ from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.recall_summary import measure
 from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot, evidence_key
 from quaid.model import Edit, Message, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout
-
-if TYPE_CHECKING:
-    from quaid.docs.documentation import Documentation
-    from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
 
 
 class Janitor:

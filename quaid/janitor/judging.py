@@ -6,8 +6,6 @@ model or the prompt changes. What exceeds a limit is split too; the rest is left
 ends the task's questions. No ModelError is raised, the report has it: what was judged is still carried out.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Checks of a model's text: which parts are new, and whether notes, commits and questions may have it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

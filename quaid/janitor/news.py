@@ -1,7 +1,5 @@
 """The news of a run for its owner, and the warning that there has been no run for long."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

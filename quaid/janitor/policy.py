@@ -5,8 +5,6 @@ back. It becomes a question if the policy says so, or if it changes lines that a
 held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, without a question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

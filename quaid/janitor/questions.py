@@ -24,8 +24,6 @@ is shown below its successor until then. One of the kind `conflict` asks which o
 - [ ] Neither is true
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

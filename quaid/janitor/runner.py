@@ -4,13 +4,10 @@ A decision is carried out if the policy admits it. Nothing of it is visible befo
 what still fits the owner's files.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.authorship import JANITOR, Authors, Ranking
@@ -22,24 +19,22 @@ from quaid.janitor.commits import RunCommit, trailers_of
 from quaid.janitor.decision import CONFLICT, CORRECT, RunReport, fact_evidence
 from quaid.janitor.disputes import decide_answered
 from quaid.janitor.policy import Policy
+from quaid.janitor.project_docs import ProjectDocs
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task, core_notes
 from quaid.janitor.tasks.compare import find_pair_keys
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
+from quaid.llm import Models
 from quaid.local.runs import Decision, Decisions, Judgements
 from quaid.model import Edit, Kind, Message
+from quaid.open_vault import OpenVault
 from quaid.place import LOCAL_FILE, VERSION
 from quaid.recall.accounts import SourceHistory
 from quaid.recall.records import RecallRecords
 from quaid.text.zones import localise
 from quaid.vault import notes, transaction
-
-if TYPE_CHECKING:
-    from quaid.janitor.project_docs import ProjectDocs
-    from quaid.llm import Models
-    from quaid.open_vault import OpenVault
 
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""

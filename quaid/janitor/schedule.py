@@ -4,8 +4,6 @@ Each vault has its own schedule, found again by a name that is a hash of the vau
 rights than the owner has. A scheduler only plans steps, so that a dry run shows the exact files and commands.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import plistlib

@@ -4,36 +4,31 @@ An entity or conversation that both have made a note of becomes one note. Facts 
 both be true stay, and become a question to the owner. The result is the same on every machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
-from typing import TYPE_CHECKING
 
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import list_merges
 from quaid.history.repository import find_repository
 from quaid.index import documents, references
+from quaid.index.port import IndexConnection
 from quaid.janitor.decision import CONFLICT, fact_evidence
 from quaid.janitor.model_text import quote
 from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.tasks.resolve import TASK
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Kind, Message, Note, name_key, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import write_private
 from quaid.recall.contradictions import list_opposed
 from quaid.vault import files, frontmatter, layout, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 from quaid.vault.merging import DISPUTED, list_sentences, merge_note
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
 
 SETTLED_FILE = "settled"
 """In the state folder: the commit up to which merges were settled."""

@@ -5,8 +5,6 @@ keys of their decisions. A commit of the owner, for example a `git revert`, is r
 lines that a decision has added and adds the lines that it has removed.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

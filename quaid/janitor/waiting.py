@@ -1,19 +1,14 @@
 """Learn from conversations that were stored while no model was there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from quaid.capture.extraction import count
 from quaid.capture.extractor import ExtractOptions, Extractor
 from quaid.errors import TROUBLE_FOR_ALL
 from quaid.janitor.decision import SET_ASIDE, RunReport
 from quaid.local.runs import Decision, Judgements, evidence_key
+from quaid.open_vault import OpenVault
 from quaid.vault import files, notes
-
-if TYPE_CHECKING:
-    from quaid.open_vault import OpenVault
 
 EXTRACT = "extract"
 MAX_LEARNED = 20

@@ -4,16 +4,15 @@ Decisions are carried out there first, commit by commit. They are not visible be
 run leaves is removed by the next run.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError
 from quaid.history.authorship import JANITOR
+from quaid.history.vault_history import History
+from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.local import claimed
 from quaid.model import Edit, Message
@@ -23,10 +22,6 @@ from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.trust import make_state_folder
 from quaid.vault import files, transaction
-
-if TYPE_CHECKING:
-    from quaid.history.vault_history import History
-    from quaid.index.port import IndexConnection
 
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"

@@ -4,8 +4,6 @@ May import the base only. No provider is searched before a model is called.
 Begin with models.py.
 """
 
-from __future__ import annotations
-
 from quaid.llm.exchange import Answer
 from quaid.llm.models import Models
 from quaid.llm.prompts import Prompt

@@ -4,8 +4,6 @@ Small mistakes are mended: raw line breaks and quotes in a string, a comma too m
 false. Of an answer that was cut off, the complete part is read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NoReturn

@@ -3,8 +3,6 @@
 So two processes cannot both spend the last of a day, and the running call of a killed process is counted.
 """
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 

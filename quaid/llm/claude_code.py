@@ -3,8 +3,6 @@
 It starts in half a second and calls its model twice for one structured answer, so it is for work that can wait.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

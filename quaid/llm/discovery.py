@@ -4,8 +4,6 @@ Nothing is searched before a model is needed. Then the environment and the PATH 
 when no key is set, for a fifth of a second at most.
 """
 
-from __future__ import annotations
-
 import shutil
 import threading
 import time

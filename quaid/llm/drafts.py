@@ -6,8 +6,6 @@ ones are named, and an answer that was cut off is continued. The whole answer is
 used as a whole.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

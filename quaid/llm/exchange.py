@@ -1,7 +1,5 @@
 """The types of a request and its answer, and the protocols of providers and stores. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol

@@ -4,8 +4,6 @@ Dollars per million tokens, from the providers' price lists of November 2026. A 
 price unless the user sets one (`models.deep_price`); then only the caps in tokens hold.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the JSON schema of the answer under `## Answer`. Its version is the hash of its 
 can name the exact text.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

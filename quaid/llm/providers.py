@@ -3,8 +3,6 @@
 Requests ask for JSON in the strictest way that it understands.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import socket

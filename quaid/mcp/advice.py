@@ -1,7 +1,5 @@
 """Next steps in messages for a reader that has tools and no shell."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

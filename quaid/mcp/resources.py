@@ -1,7 +1,5 @@
 """The resources that a host may attach to a conversation, and the prompts that people select in their host."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated
 

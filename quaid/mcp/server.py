@@ -1,7 +1,5 @@
 """The MCP server of one vault, for both eras of the protocol and any transport."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper

@@ -4,8 +4,6 @@ It has no sessions: each request names its caller and its vault, and any server 
 vault.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """stdin and stdout for the protocol alone: claimed before anything is imported that may print."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

@@ -1,7 +1,5 @@
 """The transports of the MCP server of one vault: stdin and stdout, and HTTP for programs on this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

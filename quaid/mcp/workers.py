@@ -3,8 +3,6 @@
 A recall never waits behind a commit, an extraction or the indexing of documents: those have their own workers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,21 +1,17 @@
 """What each source of a vault has brought, by the commits: `quaid audit`, and what the janitor doubts."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from quaid.history.authorship import Authors, Who
+from quaid.history.vault_history import VaultCommit
+from quaid.index.port import IndexConnection
 from quaid.model import Commit, Kind
-
-if TYPE_CHECKING:
-    from quaid.history.authorship import Authors, Who
-    from quaid.history.vault_history import VaultCommit
-    from quaid.index.port import IndexConnection
-    from quaid.vault.layout import Layout
+from quaid.vault.layout import Layout
 
 MAX_SPREADS = 6.0
 """A day is a flood when it has more facts than the median of the source's days and this many times their spread."""

@@ -13,8 +13,6 @@ the lines that are most likely to hold the answer for their length.
 All text is escaped: no memory can begin a line itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The candidates: the best of what the channels found, and what belongs to it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from quaid.index import documents, graph

@@ -1,7 +1,5 @@
 """Facts that give two values for one attribute are shown together, the one that is true now first, and dated."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The number of hits: a ceiling by the size of the memory, a cut where relevance ends, and a budget of tokens."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

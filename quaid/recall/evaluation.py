@@ -3,8 +3,6 @@
 What `recall --expect` and `quaid eval` decide.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence

@@ -6,22 +6,17 @@ such support, such as a separate note, counts alone. Some features count only in
 number in [0, 1]; the weighted mean of those that apply is the relevance (weights: docs/explanation/recall.md).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from quaid.index.documents import Document
 from quaid.model import FIRST_PERSON, Kind, name_key
 from quaid.recall.intent import Intent, asks_for_summary
 from quaid.recall.query import Query
+from quaid.recall.search import Features, Search
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced, fold
-
-if TYPE_CHECKING:
-    from quaid.index.documents import Document
-    from quaid.recall.search import Features, Search
 
 OF_OWNER, OF_OWNERS_OWN = 1.0, 0.3
 """The gain of a fact about the owner, where the question says `I` and where it says no more than `my`. Less where most

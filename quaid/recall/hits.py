@@ -1,7 +1,5 @@
 """Render the selected candidates as hits, with the reasons for their rank and with their neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any

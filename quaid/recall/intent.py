@@ -17,8 +17,6 @@ Words are looked up in sets and runs of words in the text between single spaces:
 takes longer than the whole of a recall's ranking.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

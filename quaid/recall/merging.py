@@ -5,8 +5,6 @@ vault has a weight, by evidence that is the same everywhere: how like the questi
 question it has words for. What that finds is in docs/explanation/recall.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The options of a recall: what one question may see and how hard it is tried."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

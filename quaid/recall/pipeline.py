@@ -4,8 +4,6 @@ Each stage is a few functions in its own module; this is their order. What each 
 trace.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

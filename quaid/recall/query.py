@@ -1,7 +1,5 @@
 """A question -> what the channels look for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A query -> what the channels find: keyword, episodes, vector and exact name concurrently, then the graph."""
 
-from __future__ import annotations
-
 import math
 import re
 import threading

@@ -1,7 +1,5 @@
 """Relevance -> score: what a memory's age, use, certainty and type add. And which candidates may be shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime

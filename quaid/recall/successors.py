@@ -1,7 +1,5 @@
 """What replaces a memory, or will once a question in review/ is answered: it is shown with the memory, and first."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """The trace of a recall: what each stage was given, what it left, and how long it took."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

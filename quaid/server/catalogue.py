@@ -3,8 +3,6 @@
 A worker takes a job and the lease of its vault in one statement, and skips jobs that others are taking.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +58,7 @@ class ServedVault:
         return f"{self.vault}-{self.name}"
 
     @classmethod
-    def of(cls, row: Row) -> ServedVault:
+    def of(cls, row: Row) -> "ServedVault":
         return cls(**{name: row[name] for name in cls.__slots__})
 
 

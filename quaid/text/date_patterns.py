@@ -4,8 +4,6 @@ Each rule is a pattern and the function that reads its match, which returns None
 group `date`, where there is one, is the date without its preposition.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import date, timedelta

@@ -6,8 +6,6 @@ the day of its end, so that of two homes one holds on the day of the move. It do
 "through 3 May", "this week", "until the end of June".
 """
 
-from __future__ import annotations
-
 import re
 from datetime import date, datetime, timedelta
 from typing import Protocol

@@ -4,8 +4,6 @@ Escape sequences of terminals, control characters but for tab and newline, bidir
 lone surrogates. Scripts and emoji that need joiners, selectors or marks of direction keep theirs.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -5,8 +5,6 @@ words of each a text has; a word that several share counts for each in part. Cod
 there is no answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from functools import cache, lru_cache

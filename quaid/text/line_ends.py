@@ -1,7 +1,5 @@
 """Restoring the line ends of a text that were lost when it was edited."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ English.
 The patterns of a language are compiled by the first text in it that looks dated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import date, timedelta

@@ -17,8 +17,6 @@ system, code, and a note on prompt injection stay readable. Not looked for: lett
 """
 
 # ruff: noqa: RUF001, RUF002 - the harmless marks look like those they replace on purpose
-from __future__ import annotations
-
 import re
 
 from quaid.model import Hit

@@ -6,8 +6,6 @@ one. What recurs, as a birthday, or is counted from
 another day, `in two weeks, on Monday`, has no date.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from datetime import date, datetime, timedelta

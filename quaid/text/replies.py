@@ -4,8 +4,6 @@ The words are in replies.txt. Its greetings are whole phrases: `morning` with an
 courtesy (`thanks, my friend`) ask nothing after a reply or a greeting, unless a question word is among them.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from unicodedata import combining, normalize

@@ -5,8 +5,6 @@ Japanese as they are searched, in letters and pairs of letters. A stop word of o
 (`die`, `war`, `no`), so `language.py` decides first which list applies.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

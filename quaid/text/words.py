@@ -4,8 +4,6 @@ Indexing and searching fold a text first: half and full width, ligatures and com
 without spaces, pairs of neighbouring letters take the place of words.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import pairwise

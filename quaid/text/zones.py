@@ -1,7 +1,5 @@
 """Moments in the zone of the person who lives them: their days are the days that people mean."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from datetime import timezone as fixed_offset

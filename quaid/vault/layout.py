@@ -1,7 +1,5 @@
 """The places of things in a vault, and what a path alone says about a note."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -9,15 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from unicodedata import category, combining, normalize
 
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, NOTE_ENDINGS, Kind, note_name
+from quaid.settings import VaultSettings
 from quaid.text.words import list_words
-
-if TYPE_CHECKING:
-    from quaid.settings import VaultSettings
 
 COOKIE_DIR = ".quaid"
 """Quaid's one hidden folder in a vault: listeners touch files in it to get their notification. None is ever read."""

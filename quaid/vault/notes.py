@@ -4,8 +4,6 @@ Parsing never fails. A value that cannot be understood becomes a sentence in `No
 searchable as plain text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -137,7 +135,7 @@ _ANSWERED_NO = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\][ \t]+No\b", re.MULTILINE)
 _MAX_REASON = 120
 
 
-def read_pending(fields: _Fields, body: str) -> Iterator[Edge]:
+def read_pending(fields: "_Fields", body: str) -> Iterator[Edge]:
     """Yield the facts that a *yes* to a question would replace or reject: old, why, successor. After a *no*, none."""
     if _ANSWERED_NO.search(body):
         return

@@ -4,15 +4,13 @@ A file is read like a conversation whose turns are its parts. The model is promp
 plan is made on the memory as it is then.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.capture import extraction, facts
 from quaid.capture.extraction import Extraction, Learned, LeftOut
@@ -26,14 +24,12 @@ from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, namin
 from quaid.errors import BadInputError, ModelError
 from quaid.history.source_repository import find_checkout
 from quaid.index import documents
+from quaid.llm import Models
 from quaid.model import Kind, note_name
+from quaid.open_vault import OpenVault
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.headings import without_control
-
-if TYPE_CHECKING:
-    from quaid.llm import Models
-    from quaid.open_vault import OpenVault
 
 NO_PLACE = 0
 """The turn of facts that name no place of the file."""

@@ -4,8 +4,6 @@ The head names the file, its checksum, its commit, and the facts that were drawn
 `former` were in it before, or have been forgotten. The body is a summary; its owner's text below, or instead, stays.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

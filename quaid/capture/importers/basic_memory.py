@@ -5,8 +5,6 @@
 them. All other text goes into the subject's own note.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The formats that can be imported, recognised by content: here mem0, exports of Quaid, and folders of notes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """The source of an import, and the facts, entities, edges and files that a format finds in it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

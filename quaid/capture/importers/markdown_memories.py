@@ -7,8 +7,6 @@ This reads lines rather than parsing markdown: it matters which list item or par
 headings and items, and which lines state nothing (code, tables, links, questions).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -194,7 +192,7 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
         found.facts.append(fact)
 
 
-def _type_of(statement: Statement, *, is_daily: bool) -> str:
+def _type_of(statement: "Statement", *, is_daily: bool) -> str:
     above = " | ".join(statement.labels)
     if statement.box is not None:
         return "event"
@@ -206,7 +204,7 @@ def _type_of(statement: Statement, *, is_daily: bool) -> str:
     return "event" if is_event else "fact"
 
 
-def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
+def _entities_of(statement: "Statement", *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
     """Yield (name, entity type) of the subjects of a statement and of the labels above it."""
     own = _OWN_NAME.fullmatch(statement.line) if is_about_owner else None
     if own and (name := _NAMED.fullmatch(own["name"].strip())):

@@ -4,8 +4,6 @@ A format is lines (most agents' logs, chat logs) or documents (exports: JSON tha
 a ZIP archive). Both are read as a stream, one conversation at a time.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """The session files of agents other than Claude Code: Codex CLI, Gemini CLI, OpenClaw and Hermes."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator

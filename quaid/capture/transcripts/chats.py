@@ -1,7 +1,5 @@
 """Conversations that name their speakers: JSON lines from any program, and chat logs as people paste them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,6 @@ tool calls. Prompts, commands and notes are texts in the user's name, like much 
 Answers and comments are in the results of tools; each goes with the question, which the assistant asked.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping

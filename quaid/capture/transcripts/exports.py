@@ -1,7 +1,5 @@
 """Exports of ChatGPT and Claude.ai: JSON lists that may not fit into memory, perhaps in a ZIP archive."""
 
-from __future__ import annotations
-
 import codecs
 import itertools
 import json
@@ -9,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from quaid.capture.cleaning import clean_name
 from quaid.capture.transcripts.parsing import (
@@ -25,9 +23,6 @@ from quaid.capture.transcripts.parsing import (
 )
 from quaid.errors import BadInputError
 from quaid.model import Conversation
-
-if TYPE_CHECKING:
-    import zipfile
 
 CONVERSATION_LIMIT = 32 * 2**20
 """Characters. A longer conversation is skipped and counted."""

@@ -1,7 +1,5 @@
 """What the formats of transcripts share: lines, JSON objects, times, questions with their answers, and turns."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

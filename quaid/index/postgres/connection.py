@@ -1,7 +1,5 @@
 """A connection to the index of one vault that PostgreSQL keeps."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence

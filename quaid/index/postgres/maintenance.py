@@ -4,8 +4,6 @@ One for each vault would be too many: PostgreSQL locks all indexes of a table th
 table is full at some two thousand. A vault of ordinary size is scanned in a few milliseconds.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import psycopg

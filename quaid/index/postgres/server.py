@@ -1,7 +1,5 @@
 """A database of many vaults: made once by its owner, opened by servers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Statements of the port -> statements of PostgreSQL, and the values that it takes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

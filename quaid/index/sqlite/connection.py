@@ -1,7 +1,5 @@
 """A connection to an index that SQLite keeps."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +27,11 @@ class SqliteIndex(Database):
     """Whether sqlite-vec is loaded."""
 
     @property
-    def words(self) -> Fts5:
+    def words(self) -> "Fts5":
         return Fts5(self)
 
     @property
-    def vectors(self) -> Vec0:
+    def vectors(self) -> "Vec0":
         return Vec0(self)
 
     @property

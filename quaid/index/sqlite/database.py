@@ -1,7 +1,5 @@
 """Opening index.db: one writer (sync), any number of read-only readers."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection

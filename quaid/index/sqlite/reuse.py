@@ -4,8 +4,6 @@ A row says only what its document's file says, and a file is its bytes: where pa
 one index are those of the other.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterator

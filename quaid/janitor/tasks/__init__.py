@@ -3,16 +3,13 @@
 A task that fails does not stop the later ones. A task that needs a model is left out where there is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from quaid.janitor.task_context import TaskContext
-    from quaid.local.runs import Decision
+from quaid.janitor.task_context import TaskContext
+from quaid.local.runs import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ stay; where one would change, they are asked. What leaves the snippets or the jo
 that undoing it brings everything back.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

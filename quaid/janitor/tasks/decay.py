@@ -5,16 +5,15 @@ Facts that are pinned, verified, immutable, superseded or lately confirmed are l
 at the faded facts first: it proposes to forget one, to give it more time, or to pin it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document, find_protected
+from quaid.index.port import IndexConnection
 from quaid.janitor import fact_edits
 from quaid.janitor.judging import Judgement, ModelQuestion, read_judgements
 from quaid.janitor.model_text import clean_reason, quote
@@ -23,11 +22,8 @@ from quaid.llm.exchange import Answer
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
+from quaid.recall.records import RecallRecords
 from quaid.vault import headings, notes
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.recall.records import RecallRecords
 
 TASK = "decay"
 FLOOR = 0.1

@@ -4,8 +4,6 @@ Facts of a conversation have their edges from the extraction, and `remember` rea
 sentence states. The fast model reads the others once, before they are compared.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,20 +1,15 @@
 """The note of knowledge gaps: the questions without an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from quaid import redaction
 from quaid.janitor.task_context import TaskContext
+from quaid.local.recall_log import Gap
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
 from quaid.vault.layout import KNOWLEDGE_GAPS
-
-if TYPE_CHECKING:
-    from quaid.local.recall_log import Gap
 
 TASK = "gaps"
 TITLE = "Asked in vain"

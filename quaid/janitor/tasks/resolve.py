@@ -3,8 +3,6 @@
 No fact is deleted unless its owner answers that neither is true.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A rewording is carried out if everything in it that can be checked was stated be
 name, or turns a claim around, it becomes a question to the owner.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

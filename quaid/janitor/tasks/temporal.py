@@ -3,8 +3,6 @@
 New facts have it from the start (text.relative_dates.with_dates); those written by hand, imported or older may not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from quaid.index import documents, graph

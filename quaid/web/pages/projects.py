@@ -1,27 +1,23 @@
 """Pages of projects: the freshness of their documents, the changes of their sources, and proposed updates."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from starlette.requests import Request
+
 from quaid.docs.freshness import WORDS, describe
+from quaid.docs.judgements import StaleDoc
+from quaid.docs.updates import DocUpdate
 from quaid.errors import QuaidError
 from quaid.history.proposal import Proposed
+from quaid.memory import Memory
 from quaid.redaction import admit
 from quaid.report.projects import DocView, ProjectView, check_doc, check_project, list_projects, read_project
 from quaid.web.answer import Shown, go_to
 from quaid.web.word_diff import diff_words, read_diff
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.docs.judgements import StaleDoc
-    from quaid.docs.updates import DocUpdate
-    from quaid.memory import Memory
 
 HERE = "/projects"
 MAX_DOCS = 200
