@@ -45,12 +45,9 @@ def read_known(connection: IndexConnection, path: str, day: str, scope: Scope = 
     if " " in own and "(" not in own:  # a first name alone may be another one's
         named = fulltext.search(connection, fulltext.match_any([fulltext.as_phrase(own)]), MAX_FACTS * 10)
         read += documents.fetch_candidates(connection, [chunk_id for chunk_id, _ in named], scope).values()
-    found = {each.doc_id: each for each in read if each.kind == Kind.ENTITY or _is_true(each, day)}
+    read = [each for each in read if each.kind == Kind.ENTITY or (each.kind == Kind.FACT and is_true_on(each, day))]
+    found = {each.doc_id: each for each in read}
     steps = graph.neighbours(connection, keys, scope)
     edges = dict.fromkeys(Edge(*step[1:4]) for step in steps if step.doc_id in found)
     facts = sorted((each for each in found.values() if each.kind == Kind.FACT), key=lambda each: each.id, reverse=True)
     return Known(tuple(edges), tuple(facts[:MAX_FACTS]))
-
-
-def _is_true(fact: Document, day: str) -> bool:
-    return fact.kind == Kind.FACT and is_true_on(fact, day)

@@ -82,7 +82,8 @@ def _mend(text: str) -> tuple[str, bool]:
             whole = "".join([*out, *("}" if sign == "{" else "]" for sign in reversed(opened))])
             rest = place if kind == "close" else token.start()
         if kind == "string":
-            out.append(f'"{_BARE_QUOTE.sub(_escape, token["string"])}"')
+            escaped = _BARE_QUOTE.sub(lambda quote: quote[1] or '\\"', token["string"])
+            out.append(f'"{escaped}"')
         elif kind != "close":
             out.append(_WORDS.get(token[0], token[0]))
         if kind == "open":
@@ -91,10 +92,6 @@ def _mend(text: str) -> tuple[str, bool]:
                 return "", False
     # Where only the last brackets are missing, nothing is.
     return whole, not whole or bool(text[rest:].strip())
-
-
-def _escape(quote: re.Match[str]) -> str:
-    return quote[1] or '\\"'
 
 
 def _refuse(name: str) -> NoReturn:

@@ -233,7 +233,8 @@ class PairFinder:
         for fact in fresh:
             own = entities.get(fact.doc_id, set())
             others = {other.id: other for key in own for other in about[key] if other is not fact}
-            shared = {other.id: _count_shared(fact, other, own) for other in others.values()}
+            topic = _list_words(fact.text) - STOP_WORDS - {part for key in own for part in key.split()}
+            shared = {other.id: len(topic & _list_words(other.text)) for other in others.values()}
             rivals = (
                 other for other in others.values() if _give_other_values(fact, other, has_topic=shared[other.id] > 0)
             )
@@ -373,7 +374,13 @@ class PairQuestion(ModelQuestion[Pair]):
         return [*super().check(batch, value), *([careless] if careless else [])]
 
     def read(self, item: Pair, given: Mapping[str, Any], answer: Answer) -> Judgement | None:
-        judgement = self._parse(given)
+        judgement = Judgement(
+            given["verdict"],
+            " ".join((given.get("reason") or "").split())[:MAX_REASON_CHARACTERS],
+            " ".join((given.get("merged_text") or "").split()),
+            keep=(given.get("keep") or given.get("resolution") or "").removeprefix("keep_"),
+            days={end: given[end] for end in _ENDS if given.get(end)},
+        )
         problem = next(self._list_problems(item, judgement), "")
         if problem and item.ids not in self._problems:
             self._problems[item.ids] = headings.one_line(problem)
@@ -385,15 +392,6 @@ class PairQuestion(ModelQuestion[Pair]):
         # Most pairs are different: the word is all that is stored of these.
         signed = replace(judgement, model=answer.model, prompt=answer.prompt)
         return signed if judgement.keep else Judgement(judgement.says)
-
-    def _parse(self, given: Mapping[str, Any]) -> Judgement:
-        return Judgement(
-            given["verdict"],
-            " ".join((given.get("reason") or "").split())[:MAX_REASON_CHARACTERS],
-            " ".join((given.get("merged_text") or "").split()),
-            keep=(given.get("keep") or given.get("resolution") or "").removeprefix("keep_"),
-            days={end: given[end] for end in _ENDS if given.get(end)},
-        )
 
 
 def merge_key(task: str, facts: Iterable[Document]) -> str:
@@ -467,12 +465,6 @@ def _list_days(fact: Document) -> set[str]:
 @lru_cache(maxsize=8192)
 def _list_words(text: str) -> frozenset[str]:
     return Reading(text).words
-
-
-def _count_shared(one: Document, other: Document, entities: Collection[str]) -> int:
-    """Return the number of content words that two facts share besides the names of `entities`."""
-    words = _list_words(one.text) & _list_words(other.text)
-    return len(words - STOP_WORDS - {part for key in entities for part in key.split()})
 
 
 def _give_other_values(one: Document, other: Document, *, has_topic: bool) -> bool:
