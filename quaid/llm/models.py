@@ -23,13 +23,12 @@ from quaid.errors import (
     ModelUnavailableError,
     QuaidError,
 )
-from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
 from quaid.llm.exchange import Answer, AnswerStore, Check, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
-from quaid.model import ModelUsage, PlannedCall, Tier
+from quaid.model import ModelUsage, PlannedCall, SpendingCap, Tier
 from quaid.redaction import admit_all
 from quaid.settings import ModelSettings
 
@@ -300,3 +299,68 @@ def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:
     if not given:
         raise ModelTimeoutError(who, limit_s)
     return given[-1]
+
+
+class UsageInMemory:
+    """A UsageStore that ends with its process. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[str, ModelUsage]] = []
+        self._lock = threading.RLock()
+
+    def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
+        with self._lock:
+            if cap is not None:
+                cap.check(call.most, self.spent(day))
+            self._calls.append((day, call.most))
+            return len(self._calls) - 1
+
+    def settle(self, reservation: int, usage: ModelUsage) -> None:
+        with self._lock:
+            self._calls[reservation] = (self._calls[reservation][0], usage)
+
+    def spent(self, day: str) -> ModelUsage:
+        with self._lock:
+            return sum((usage for when, usage in self._calls if when == day), ModelUsage())
+
+
+class Budget:
+    """The caps of one run, of the day and of each call: a call is counted at its maximum before it is made, and at its
+    usage afterwards. So two processes cannot both spend the last of a day, and the running call of a killed process is
+    counted.
+    """
+
+    def __init__(self, settings: ModelSettings, store: UsageStore, *, is_run: bool) -> None:
+        self._day_cap = SpendingCap("day", settings.max_tokens_per_day, settings.max_usd_per_day)
+        self._run_cap = SpendingCap("run", 0, settings.max_usd_per_run) if is_run else None
+        self._store = store
+        self._run = UsageInMemory()
+
+    @property
+    def spent(self) -> ModelUsage:
+        """The usage of all calls within this budget."""
+        return self._run.spent("")
+
+    def reserve(self, call: PlannedCall, day: str) -> tuple[int, int]:
+        """Count `call` at its estimate, and return its numbers in the store of the day and in that of the run.
+
+        Raises:
+            BudgetExceededError: a cap would be exceeded; nothing was counted.
+            ModelUnavailableError: usage cannot be stored, so that no cap could hold.
+        """
+        run_id = self._run.reserve(call, "", self._run_cap)
+        try:
+            return self._store.reserve(call, day, self._day_cap), run_id
+        except QuaidError as error:
+            self._run.settle(run_id, ModelUsage())
+            if isinstance(error, ModelError):
+                raise
+            problem = f"The usage of models could not be counted, so none was asked ({error})"
+            raise ModelUnavailableError(problem) from error
+
+    def settle(self, reservation: tuple[int, int], usage: ModelUsage) -> None:
+        """Count the usage of the call. Where it cannot be stored, the estimate stays counted."""
+        day_id, run_id = reservation
+        self._run.settle(run_id, usage)
+        with suppress(QuaidError):
+            self._store.settle(day_id, usage)

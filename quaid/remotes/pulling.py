@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError, name_first
 from quaid.history.authorship import find_signed
@@ -16,20 +17,28 @@ from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
 from quaid.history.git import Version
 from quaid.history.merge import merge_lines
-from quaid.history.merges import commit_merge, merge_trees
+from quaid.history.merges import Conflict, commit_merge, merge_trees
 from quaid.history.staging import NEW_FILE
 from quaid.history.steering import SteeringChangedError
 from quaid.history.vault_history import History
 from quaid.local import claimed
 from quaid.model import Edit, Kind, Message
 from quaid.open_vault import OpenVault
-from quaid.remotes import incoming, settling
+from quaid.remotes import incoming
 from quaid.remotes.incoming import IncomingRefusedError, Source
 from quaid.settings import MAX_NOTE_BYTES
 from quaid.sync.diff import looks_like_accident
-from quaid.vault import files, layout, notes, transaction
+from quaid.vault import files, frontmatter, layout, notes, transaction
+from quaid.vault.layout import Layout
+from quaid.vault.merging import merge_note
 
 ATTEMPTS = 5
+_MARK = b"<<<<<<< "
+
+Contents = Mapping[str, bytes]
+"""Blob id -> bytes."""
+Settled = dict[str, bytes | None]
+"""Path -> what the file becomes, None for no file."""
 
 
 class OwnWorkError(QuaidError):
@@ -187,8 +196,8 @@ def _merge(vault: OpenVault, ours: str, source: Source, commits: int) -> tuple[s
         }
         texts = git.read_blobs(added.values())
         notes_there = {path: texts[blob] for path, blob in added.items() if blob in texts}
-        conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
-        if settled := settling.settle(unmerged, contents, merged, notes_there, vault.layout):
+        conflicts = tuple(path for path in both if has_markers(merged.get(path, b"")))
+        if settled := _settle(unmerged, contents, merged, notes_there, vault.layout):
             modes = {path: version.mode for path, version in git.list_tree(tree, *settled).items()}
             versions = {
                 path: None if data is None else Version(modes.get(path, NEW_FILE), git.store(data))
@@ -214,3 +223,61 @@ def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:
             return frozenset()
         touched[is_signed].update(path for change in each.changes for path in (change.path, change.old_path) if path)
     return frozenset(touched[True] - touched[False])
+
+
+def _settle(
+    unmerged: Sequence[Conflict], contents: Contents, merged: Contents, added: Contents, place: Layout
+) -> Settled:
+    """Return the files that one machine removed or renamed and another changed, where they are not to be as the merge
+    left them: git leaves these to a person. `merged` is what it made of each path, `added` what it has of the paths
+    that only one side has.
+
+    What was forgotten stays forgotten, what the owner wrote stays, and what was added to a collection stays. A note
+    that was renamed and rewritten, which git takes for removed, gets what the other machine wrote.
+    """
+    by_path = sorted(added.items(), reverse=True)
+    ids = {note_id: path for path, data in by_path if path not in merged and (note_id := _read_id(data))}
+    settled: Settled = {}
+    for each in unmerged:
+        side = each.ours or each.theirs
+        if each.ours and each.theirs:
+            # Where git cannot mark a conflict, as in a picture, and took our version, theirs is stored next to it.
+            now, data = merged.get(each.path, b""), contents.get(each.theirs.blob)
+            if data is not None and data != now and not has_markers(now):
+                name = PurePosixPath(each.path)
+                settled[str(name.with_name(f"{name.stem}.conflict-{each.theirs.blob[:7]}{name.suffix}"))] = data
+        elif each.base and side:
+            base, theirs = contents.get(each.base.blob, b""), contents.get(side.blob, b"")
+            if renamed := ids.get(_read_id(base) or ""):
+                # Its other name, with a text that git does not recognise, is on the side that seems to have removed it.
+                both = merge_note(base, settled.get(renamed) or added[renamed], theirs, renamed)
+                settled |= {} if both is None else {renamed: both, each.path: None}
+            elif (kind := place.kind_of(each.path, _read_head(base))) not in (Kind.NOTE, Kind.CORE, Kind.DOC):
+                # One side removed it, the other changed it. Of the owner's words nothing is removed.
+                left = merge_lines(base, b"", theirs) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
+                settled[each.path] = left if left and left.strip() else None
+    # Both sides gave a note another name: of its two files, which git makes equal, the one that sorts first stays.
+    named: dict[str, list[str]] = {}
+    for each in unmerged:
+        data = merged.get(each.path)
+        if each.base is None and bool(each.ours) != bool(each.theirs) and data and (note_id := _read_id(data)):
+            named.setdefault(note_id, []).append(each.path)
+    groups = (sorted(paths) for paths in named.values())
+    return settled | {path: None for first, *others in groups for path in others if merged[path] == merged[first]}
+
+
+def has_markers(data: bytes) -> bool:
+    """Return whether a text has the markers of a conflict."""
+    return data.startswith(_MARK) or b"\n" + _MARK in data
+
+
+def _read_id(data: bytes) -> str | None:
+    found = _read_head(data).get("id")
+    return found if isinstance(found, str) else None
+
+
+def _read_head(data: bytes) -> Mapping[str, Any]:
+    try:
+        return frontmatter.parse(data.decode("utf-8", "replace")).fields
+    except frontmatter.FrontmatterBrokenError:
+        return {}

@@ -35,8 +35,7 @@ from quaid.errors import QuaidError
 from quaid.janitor.runner import RunOptions
 from quaid.model import Turn
 from quaid.remotes import exchange
-from quaid.remotes.pulling import Pulled
-from quaid.remotes.settling import has_markers
+from quaid.remotes.pulling import Pulled, has_markers
 from quaid.trust import trust
 
 KILLED = 0.1
