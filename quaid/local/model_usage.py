@@ -1,16 +1,19 @@
 """The usage of language models on this machine, and the answers they gave, in local.db."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import apsw
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.local.tables import Tables
 from quaid.model import ModelUsage, PlannedCall, SpendingCap
+
+if TYPE_CHECKING:
+    import apsw
 
 _SCHEMA = """
 -- One call of a model. Until it is settled its numbers are the most it can take; a killed process leaves them so.

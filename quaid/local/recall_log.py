@@ -3,18 +3,21 @@
 The functions take a connection that was opened with `SCHEMA`. Texts are stored only as the settings allow.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import normalize
-
-import apsw
 
 from quaid.local.tables import parse_rows
 from quaid.model import Use
 from quaid.redaction import admit
+
+if TYPE_CHECKING:
+    import apsw
 
 SCHEMA = """
 -- One recall. `query` is NULL when only its hash (`query_key`) may be stored. `hits` is [[id, score], …], best first.

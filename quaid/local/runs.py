@@ -3,6 +3,8 @@
 Losing it costs asking some questions again; what was decided is in the history.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from base64 import b64decode, b64encode
@@ -10,14 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import apsw
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
 from quaid.local.tables import Tables, parse_rows
 from quaid.model import Edit, SourceEdit
 from quaid.redaction import admit
+
+if TYPE_CHECKING:
+    import apsw
 
 KEPT_DAYS = 400
 """Older runs and judgements are deleted."""

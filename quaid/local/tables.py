@@ -1,14 +1,17 @@
 """Tables of local.db whose every use opens the file, does its work and closes it."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
-
-import apsw
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from quaid.errors import StateDamagedError
+
+if TYPE_CHECKING:
+    import apsw
 
 Record = TypeVar("Record")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)

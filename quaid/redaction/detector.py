@@ -5,8 +5,6 @@ code: one line, quotes, entropy. A person writes `my password is hunter2`: these
 bounds, so that no text takes long.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -134,7 +132,7 @@ def _detect(text: str) -> Iterator[Span]:
 
 
 @lru_cache(maxsize=1)
-def _detector() -> Scanner:
+def _detector() -> "Scanner":
     from kingfisher_sdk import Scanner
 
     return Scanner(base64=False)

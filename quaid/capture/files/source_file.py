@@ -1,7 +1,5 @@
 """A file -> its text in parts, each with its page or heading: text, markdown, PDF, HTML, Office, EPUB."""
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import io
@@ -198,7 +196,7 @@ def _read_pdf(found: SourceFile) -> SourceFile:
     return _filled(found, pages, title=safe[0].text)
 
 
-def _open_pdf(path: Path, data: bytes) -> PdfReader:
+def _open_pdf(path: Path, data: bytes) -> "PdfReader":
     from pypdf import PdfReader
     from pypdf.errors import DependencyError
 
