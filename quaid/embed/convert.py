@@ -16,8 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from quaid.embed.centre import CENTRE_FILE, find_centre, read_parallel
-from quaid.embed.local import open_build, write_vocabulary
+from quaid.embed.local import CENTRE_FILE, find_centre, open_build, read_parallel, write_vocabulary
 from quaid.embed.quantise import quantise, store_outside
 from quaid.embed.weights import (
     GRAPH_FILE,

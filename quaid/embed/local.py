@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from quaid.embed.centre import CENTRE_FILE, remove_centre
 from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build
 from quaid.errors import EmbeddingError
 
@@ -33,6 +32,12 @@ _Mode = Literal["cold", "warm", "bulk"]
 """The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
 batch, which beats all cores on one batch when other programs want a core too."""
+CENTRE_FILE = "languages.npy"
+_PARALLEL = Path(__file__).with_name("parallel.tsv")
+"""A language a line: its code and what all of them say."""
+_DIRECTIONS = 8
+"""Any number from 4 to 12 does nearly as well (docs/explanation/recall.md)."""
+_TEXTS, _QUESTIONS = 0, 1
 
 
 def open_build(build: Build) -> Embedder:
@@ -345,3 +350,38 @@ def write_vocabulary(folder: Path, pieces: Iterable[str], scores: npt.ArrayLike)
 
     (folder / PIECES_FILE).write_text("\n".join(pieces), encoding="utf-8")
     np.asarray(scores, "<f4").tofile(folder / SCORES_FILE)
+
+
+def read_parallel() -> list[list[str]]:
+    """Return the same sentences in many languages, a list for each."""
+    return [line.split("\t")[1:] for line in _PARALLEL.read_text(encoding="utf-8").splitlines()]
+
+
+def find_centre(texts: npt.NDArray[np.float32], questions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return what a multilingual model's vectors have of their language, and of nothing.
+
+    The cosines of multilingual-e5-small lie between .7 and .9 whatever is compared, as all its vectors share one large
+    part; and a question is more like any text of its own language than like its answer in another. Without these parts
+    the cosines spread around zero as those of other models do, so that one scale serves thresholds, diversity and
+    duplicates. Where the same text is in many languages, its mean is what all vectors share, and the directions in
+    which the languages differ most are the language and not the content.
+
+    The parts are float32 [2 + directions, dimension]: the means of texts and of questions, then the directions, which
+    are orthonormal. The vectors are those of the parallel sentences, [languages, sentences, dimension] and
+    [any number, dimension].
+    """
+    import numpy as np
+
+    mean = texts.reshape(-1, texts.shape[-1]).mean(axis=0)
+    *_, directions = np.linalg.svd(texts.mean(axis=1) - mean, full_matrices=False)
+    return np.vstack([mean, questions.mean(axis=0), directions[:_DIRECTIONS]])
+
+
+def remove_centre(
+    vectors: npt.NDArray[np.float32], centre: npt.NDArray[np.float32], *, of_questions: bool
+) -> npt.NDArray[np.float32]:
+    """Return unit vectors without the parts that `find_centre` has found; they are not of unit length any more."""
+    centred: npt.NDArray[np.float32] = vectors - centre[_QUESTIONS if of_questions else _TEXTS]
+    directions = centre[_QUESTIONS + 1 :]
+    centred -= (centred @ directions.T) @ directions
+    return centred

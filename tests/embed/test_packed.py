@@ -11,9 +11,16 @@ from embed_tiny import HEADS, HIDDEN, LAYERS, POSITIONS, WIDE, random_weights, r
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.embed.centre import find_centre, remove_centre
 from quaid.embed.convert import BLOCK, PackedModel, convert
-from quaid.embed.local import LocalEmbedder, StaticEmbedder, UnigramTokenizer, normalise, write_vocabulary
+from quaid.embed.local import (
+    LocalEmbedder,
+    StaticEmbedder,
+    UnigramTokenizer,
+    find_centre,
+    normalise,
+    remove_centre,
+    write_vocabulary,
+)
 from quaid.embed.weights import PACKED_FILE, Build, Description
 from quaid.errors import EmbeddingError
 
