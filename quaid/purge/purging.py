@@ -27,8 +27,7 @@ from quaid.memory import Memory
 from quaid.model import Message
 from quaid.place import CACHE_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
-from quaid.purge.kept_files import clean_state, clean_tree, iterate_entries, iterate_files, read_file
-from quaid.purge.proof import Proof, prove
+from quaid.purge.proof import Proof, clean_state, clean_tree, iterate_entries, iterate_files, prove, read_file
 from quaid.purge.wording import MIN_CHARS, Wording, list_texts
 from quaid.trust import trusted_vaults
 from quaid.vault import transaction
