@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from quaid.index.postgres.statements import MAX_KEY, bind, shorten, translate
+from quaid.index.postgres.connection import MAX_KEY, bind, shorten, translate
 
 
 @pytest.mark.parametrize(("asked", "sent"), [

@@ -1,11 +1,14 @@
-"""A connection to the index of one vault that PostgreSQL keeps."""
+"""A connection to the index of one vault that PostgreSQL keeps, and its statements out of those of the port."""
 
+import json
 import os
+import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -13,7 +16,6 @@ from psycopg_pool import ConnectionPool
 from quaid.errors import LockedError
 from quaid.index import contents
 from quaid.index.port import Values
-from quaid.index.postgres import statements
 from quaid.index.postgres.vectors import PgVectors
 from quaid.index.postgres.words import PgWords
 
@@ -37,6 +39,14 @@ _INTO_DOCUMENTS = "INSERT INTO documents "
 _MAX_WAITING = 1 << 20
 """Characters of statements that are sent together."""
 _COUNTERS = "version, last_document, last_chunk, last_embedder"
+MAX_KEY = 600
+"""Characters of what is looked up by an index: PostgreSQL refuses to keep more than 2,700 bytes in one."""
+KEYED = frozenset({"documents", "names", "edges", "links", "pending", "citations"})
+"""Tables whose texts are all looked up, or shown in one line."""
+_PART = re.compile(r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<list>json_each\()?(?:\?(?P<number>\d*)|:(?P<name>[a-z]\w*))|%")
+_WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE)\b")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +158,9 @@ class PostgresIndex:
         return f"{self.place.name}:{self.place.vault}"
 
     def execute(self, statement: str, values: Values = (), /) -> Found:
-        translated = statements.translate(statement)
+        translated = translate(statement)
         with self._working(translated.writes) as work:
-            asked = work.cursor.mogrify(translated.sql, statements.bind(translated, values))
+            asked = work.cursor.mogrify(translated.sql, bind(translated, values))
             if translated.writes:
                 work.write(asked)
                 return Found(())
@@ -171,9 +181,9 @@ class PostgresIndex:
 
     @staticmethod
     def _insert_row(work: _Work, head: str, row: Sequence[Any]) -> None:
-        stored = statements.shorten(row) if head.split()[2] in statements.KEYED else row
-        translated = statements.translate(f"({','.join('?' * len(stored))})")
-        work.insert(head, work.cursor.mogrify(translated.sql, statements.bind(translated, stored)))
+        stored = shorten(row) if head.split()[2] in KEYED else row
+        translated = translate(f"({','.join('?' * len(stored))})")
+        work.insert(head, work.cursor.mogrify(translated.sql, bind(translated, stored)))
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
         """Add a row with the next number of the vault."""
@@ -257,3 +267,77 @@ class PostgresIndex:
 
     def close(self) -> None:
         """Nothing is open between two transactions."""
+
+
+class Statement(NamedTuple):
+    """A statement as psycopg takes it; `lists` are the parameters that are lists in JSON."""
+
+    sql: str
+    lists: frozenset[int | str]
+    is_numbered: bool
+    writes: bool
+
+
+@lru_cache(maxsize=1024)
+def translate(statement: str) -> Statement:
+    """Return what PostgreSQL is asked instead: the hint of a CROSS JOIN means nothing to it."""
+    lists: set[int | str] = set()
+    is_numbered = False
+    place = 0
+
+    def replace(found: re.Match[str]) -> str:
+        nonlocal is_numbered, place
+        text, opened = found[0], found["list"] or ""
+        if text == "CROSS JOIN":
+            return "JOIN"
+        if found["number"] is None and found["name"] is None:
+            return text.replace("%", "%%")
+        key: int | str = found["name"] or (f"p{found['number']}" if found["number"] else place)
+        if opened:
+            lists.add(key)
+        if found["number"]:
+            is_numbered = True
+        if isinstance(key, int):
+            place += 1
+            return f"{opened}%s"
+        return f"{opened}%({key})s"
+
+    sql = _PART.sub(replace, statement)
+    return Statement(sql, frozenset(lists), is_numbered, bool(_WRITES.match(statement)))
+
+
+def bind(statement: Statement, values: Values) -> dict[str, Any] | list[Any]:
+    """Return `values` as `statement` names them and as PostgreSQL can keep them."""
+    if isinstance(values, Mapping):
+        return {name: _clean(value, is_list=name in statement.lists) for name, value in values.items()}
+    if statement.is_numbered:
+        named = {f"p{number}": value for number, value in enumerate(values, start=1)}
+        return {name: _clean(value, is_list=name in statement.lists) for name, value in named.items()}
+    return [_clean(value, is_list=place in statement.lists) for place, value in enumerate(values)]
+
+
+def shorten(values: Sequence[Any]) -> list[Any]:
+    """Return `values` of a row of one of `KEYED`, no text longer than an index can keep."""
+    return [value[:MAX_KEY] if isinstance(value, str) else value for value in values]
+
+
+def _clean(value: Any, *, is_list: bool) -> Any:
+    """Return a value without what is no text to PostgreSQL, NUL and half characters; a truth value is a number."""
+    if isinstance(value, str):
+        if is_list and "\\u" in value:
+            return json.dumps([_clean_item(item) for item in json.loads(value)])
+        return clean_text(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _clean_item(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_clean_item(each) for each in item]
+    return clean_text(item) if isinstance(item, str) else item
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with a mark in the place of each NUL and half character."""
+    if text.isascii():
+        return text.replace("\0", _REPLACEMENT) if "\0" in text else text
+    return _NOT_TEXT.sub(_REPLACEMENT, text)
