@@ -5,9 +5,10 @@ A field that does not apply is left out. All text from the vault is disarmed: it
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar
@@ -17,7 +18,6 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from quaid.agents.prompt_evidence import AskedWords
-from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, fit_shapes, tokens
@@ -50,6 +50,32 @@ ListOf: Any = list
 """Of a schema that `output` made."""
 
 AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
+_TOOLS = {
+    "recall": "memory_recall",
+    "search": "memory_recall",
+    "get": "memory_get",
+    "remember": "memory_store",
+    "note": "memory_note",
+    "forget": "memory_forget",
+    "extract": "memory_extract",
+    "restore": "memory_restore",
+    "link": "memory_create_edge",
+    "stats": "memory_stats",
+    "docs search": "docs_search",
+    "docs list": "docs_list",
+    "docs register": "docs_register",
+    "project list": "docs_list",
+    "project create": "project_create",
+}
+"""Commands, each with the equivalent tool."""
+_COMMAND = re.compile(r"\bquaid ((?:docs |project )?[a-z]+)\b(?! (?:is|was|has|does)\b)")
+_SHELL_COMMAND = re.compile(
+    r"\b(?:quaid [a-z]+|git (?:-C|add|commit|init|checkout|merge|rebase|restore|switch|stash)|chown)\b"
+)
+_ASIDE = "; see what there is with: quaid log"
+FOR_OWNER = "That is for the owner to do: tell them, and do not do it yourself."
+ALWAYS = frozenset({"memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract"})
+"""The tools that every server offers."""
 
 
 def output(name: str, about: str, required: Mapping[Any, str], optional: Mapping[Any, str]) -> Any:
@@ -330,3 +356,16 @@ def _disarm(value: Any) -> Any:
     if isinstance(value, dict):
         return {one_line(key): item if key in _MULTILINE else _disarm(item) for key, item in value.items()}
     return [_disarm(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def as_tools(text: str, offered: Collection[str] = ALWAYS) -> str:
+    """Return `text` with an offered tool in place of each command that has one. Other commands are for the owner to
+    run, and the text says so.
+    """
+
+    def tool(command: re.Match[str]) -> str:
+        name = _TOOLS.get(command[1], "")
+        return name if name in offered else command[0]
+
+    advice = _COMMAND.sub(tool, text.replace(_ASIDE, ""))
+    return f"{advice.rstrip().removesuffix('.')}. {FOR_OWNER}" if _SHELL_COMMAND.search(advice) else advice

@@ -28,8 +28,8 @@ from pydantic_core import to_json
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
-from quaid.mcp.advice import as_tools
 from quaid.mcp.resources import add_project_resources, add_prompts, add_resources
+from quaid.mcp.results import as_tools
 from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools, Tool, lean
 from quaid.mcp.workers import Workers
 from quaid.redaction import admit, admit_all

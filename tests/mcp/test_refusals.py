@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_host import EVERYTHING, call, refusal, talk
 from vaults import Vault
 
-from quaid.mcp.advice import ALWAYS, FOR_OWNER, as_tools
+from quaid.mcp.results import ALWAYS, FOR_OWNER, as_tools
 
 COMMAND = re.compile(r"\b(?:quaid|git) (?!keeps\b|has\b)[a-z-]+")
 PERIOD = {"date_from": "2027-01-01", "date_to": "2026-01-01"}

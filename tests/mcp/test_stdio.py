@@ -16,7 +16,7 @@ from mcp_host import DEFAULT, HELLO, call, hosted
 from residents import printed
 from vaults import Vault, wait_for
 
-from quaid.mcp.streams import JsonLines
+from quaid.cli.mcp import JsonLines
 from quaid.place import state_folder
 from quaid.resident.call import Call
 from quaid.resident.listener import find_listening
@@ -146,7 +146,7 @@ NOISY = """
 import os, subprocess, sys
 from pathlib import Path
 from quaid.mcp import results
-from quaid.mcp.streams import claim_streams
+from quaid.cli.mcp import claim_streams
 from quaid.place import state_folder
 
 def note(view, was=results.note_result):
