@@ -18,7 +18,7 @@ from quaid.capture.entities import EntityNames
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
-from quaid.capture.people import name_speakers, owner_of, read_people
+from quaid.capture.other_names import name_speakers, owner_of, read_people
 from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
 from quaid.capture.relations import plan_words
 from quaid.capture.replacements import find_confirmed, find_replaced

@@ -1,4 +1,8 @@
-"""What people call each other in a conversation -> the other names of its speakers.
+"""Who the speakers of conversations are, and their other names.
+
+The user's own setting `capture.people` has rules: `mchen, openclaw:User = Maya Chen; tom87 = Tom Reed (tom)`. A
+speaker, perhaps only in the conversations of one program, or with `*` whoever speaks to it, is a person, and what they
+state belongs to an owner, where one is named. What people call each other teaches their other names.
 
 `Hey Mel!` means the other one of two who talk; of several the one whose name it is a form of. `Call me Mel` means who
 says it. The assistant greets nobody: what it writes may be a letter. A name that two have, or that the two speak of as
@@ -7,13 +11,15 @@ of somebody else, is nobody's other name.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from quaid.capture.entities import has_no_capitals
 from quaid.capture.stated_relations import take_name
-from quaid.model import is_owner_label, name_key
+from quaid.model import Conversation, is_owner_label, name_key
 from quaid.text.dates import find_dates
 from quaid.text.stop_words import read_lists
 
@@ -27,6 +33,7 @@ CERTAIN = 2
 """How often somebody is called by a name that does not resemble the known one, until it is theirs."""
 _MAX_OWN = 300
 """Characters of a turn to the assistant: a longer one may be pasted, and its `I` somebody else."""
+_RULE = r"(?P<speakers>[^=]+)=(?P<name>[^=()]+)(?:\((?P<owner>[^()]+)\))?"
 
 
 def _any_of(name: str) -> str:
@@ -104,3 +111,41 @@ def _may_be_name(name: str) -> bool:
 def _parts(name: str) -> list[str]:
     """Return the words of a name as they are compared, without accents."""
     return "".join(letter for letter in normalize("NFKD", name_key(name)) if not combining(letter)).split()
+
+
+class Person(NamedTuple):
+    """The name of a person's note, and the owner of what they state; empty where it is whoever runs Quaid."""
+
+    name: str
+    owner: str = ""
+
+
+def read_people(setting: str) -> dict[str, Person]:
+    """Return key of a speaker, or of `program:speaker`, -> person. What is no rule is left out."""
+    rules = (re.fullmatch(_RULE, rule.strip()) for rule in setting.split(";"))
+    return {
+        name_key(speaker): Person(" ".join(rule["name"].split()), (rule["owner"] or "").strip())
+        for rule in rules
+        if rule
+        for speaker in rule["speakers"].split(",")
+    }
+
+
+def name_speakers(conversation: Conversation, people: Mapping[str, Person]) -> Conversation:
+    """Return the conversation with the names of the people in place of what its program calls them."""
+    if not people:
+        return conversation
+    turns = []
+    for turn in conversation.turns:
+        found = None
+        if name_key(turn.speaker) != "assistant":
+            asked = (f"{conversation.source}:{turn.speaker}", turn.speaker, f"{conversation.source}:*")
+            found = next((people[key] for key in map(name_key, asked) if key in people), None)
+        turns.append(replace(turn, speaker=found.name) if found else turn)
+    return replace(conversation, turns=tuple(turns))
+
+
+def owner_of(speaker: str | None, people: Mapping[str, Person], default: str) -> str:
+    """Return the owner of what a person with this name states."""
+    owners = {name_key(person.name): person.owner for person in people.values()}
+    return owners.get(name_key(speaker or "")) or default

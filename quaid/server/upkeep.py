@@ -13,7 +13,7 @@ from quaid.server import log
 from quaid.server.catalogue import Catalogue, ServedVault
 from quaid.server.configuration import ServerConfig
 from quaid.server.database import Database, DatabaseUnreachableError
-from quaid.server.metrics import Metrics
+from quaid.server.log import Metrics
 from quaid.server.vaults import Indexes, VaultFolders
 
 LEASE_POLL_S = 0.05

@@ -14,7 +14,7 @@ from quaid.server.catalogue import Catalogue, VaultUnknownError
 from quaid.server.configuration import ServerConfig
 from quaid.server.database import Database, DatabaseUnreachableError
 from quaid.server.limits import RateLimit, network_of
-from quaid.server.metrics import Labels, Metrics
+from quaid.server.log import Labels, Metrics
 from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Leases, Upkeep

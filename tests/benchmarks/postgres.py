@@ -34,8 +34,8 @@ from quaid.index.vectors import VectorMatrix
 from quaid.recall import pipeline
 from quaid.recall.options import RecallOptions
 from quaid.recall.search import Sources
+from quaid.server.vaults import index_commit
 from quaid.settings import RecallSettings, Settings
-from quaid.sync.commits import index_commit
 
 DIMENSION = 384
 

@@ -9,7 +9,7 @@ import pytest
 
 from quaid import Memory
 from quaid.capture.conversation_reader import HostAnswer
-from quaid.capture.people import Person, read_people
+from quaid.capture.other_names import Person, read_people
 from quaid.config import load_settings
 from quaid.vault import frontmatter
 

@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_060,
+    "lines": 76_000,
     "record classes": 305,
     "record fields": 1_795,
     "lambdas without arguments": 1,

@@ -24,7 +24,7 @@ from quaid.mcp.serving import SCOPES, ServedCall, ServedTools, current
 from quaid.server import log
 from quaid.server.configuration import Issuer, ServerConfig, load_config
 from quaid.server.limits import RateLimit, TooManyRequestsError, network_of
-from quaid.server.metrics import Metrics
+from quaid.server.log import Metrics
 from quaid.server.oauth import AccessTokens, KeysUnreachableError
 from quaid.server.tokens import Caller
 from quaid.server.vault_server import VaultServer

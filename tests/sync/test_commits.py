@@ -13,8 +13,8 @@ from vaults import Vault
 from quaid.errors import RevisionError
 from quaid.index import contents, documents, fulltext, vectors
 from quaid.index.sqlite import database
+from quaid.server.vaults import index_commit
 from quaid.settings import EmbeddingSettings, Settings
-from quaid.sync.commits import index_commit
 from quaid.sync.embedding import Embedding
 
 

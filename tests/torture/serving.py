@@ -34,8 +34,8 @@ from quaid.index.postgres.server import IndexServer
 from quaid.server.catalogue import Catalogue
 from quaid.server.database import Database
 from quaid.server.tokens import Tokens, parse_typed_grants
+from quaid.server.vaults import index_commit
 from quaid.settings import Settings
-from quaid.sync.commits import index_commit
 
 MAX_SCORE = 4.0
 """Standard errors: chance reaches it once in 16,000 runs."""
