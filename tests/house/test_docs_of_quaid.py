@@ -87,9 +87,7 @@ def test_the_pages_know_their_sources(home):
 def test_a_change_makes_the_right_pages_stale_and_no_others(repo, home):
     before = check(home)
     changed = "quaid/janitor/guards.py"
-    repo.edit(
-        changed, "from __future__ import annotations\n", "from __future__ import annotations\n\nMOST_NIGHTS = 3\n"
-    )
+    repo.edit(changed, "from pathlib import Path\n", "from pathlib import Path\n\nMOST_NIGHTS = 3\n")
     commit = repo.commit("janitor: three nights at most")
     found = check(home)
     stale = {doc for doc, freshness in found.items() if freshness.is_stale}
@@ -115,8 +113,8 @@ def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, h
     line = next(line for line in repo.read("docs/explanation/janitor.md").splitlines() if line.startswith("# "))
     repo.edit(
         "quaid/janitor/guards.py",
-        "from __future__ import annotations\n",
-        "from __future__ import annotations\n\nMOST_NIGHTS = 3\n",
+        "from pathlib import Path\n",
+        "from pathlib import Path\n\nMOST_NIGHTS = 3\n",
     )
     repo.commit("janitor: three nights at most")
     head, status = repo.head, repo.git("status", "--porcelain")
