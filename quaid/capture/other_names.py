@@ -1,8 +1,8 @@
 """Who the speakers of conversations are, and their other names.
 
 The user's own setting `capture.people` has rules: `mchen, openclaw:User = Maya Chen; tom87 = Tom Reed (tom)`. A
-speaker, perhaps only in the conversations of one program, or with `*` whoever speaks to it, is a person, and what they
-state belongs to an owner, where one is named. What people call each other teaches their other names.
+speaker, perhaps only in the conversations of one program, or with `*` anybody who speaks to it, is a person, and what
+they state belongs to an owner, where one is named. What people call each other teaches their other names.
 
 `Hey Mel!` means the other one of two who talk; of several the one whose name it is a form of. `Call me Mel` means who
 says it. The assistant greets nobody: what it writes may be a letter. A name that two have, or that the two speak of as
@@ -114,7 +114,7 @@ def _parts(name: str) -> list[str]:
 
 
 class Person(NamedTuple):
-    """The name of a person's note, and the owner of what they state; empty where it is whoever runs Quaid."""
+    """The name of a person's note, and the owner of what they state; empty where it is the user of Quaid."""
 
     name: str
     owner: str = ""

@@ -118,10 +118,10 @@ class LocalEmbedder(_BuildEmbedder):
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
         """Return as `Embedder.embed_query`."""
-        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, of_questions=True)[0]
+        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, are_questions=True)[0]
         return vector
 
-    def _embed(self, texts: Sequence[str], prompt: str, *, of_questions: bool = False) -> npt.NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], prompt: str, *, are_questions: bool = False) -> npt.NDArray[np.float32]:
         import numpy as np
 
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
@@ -154,7 +154,7 @@ class LocalEmbedder(_BuildEmbedder):
             vectors[batch] = pooled
         _normalise(vectors)
         if self._centre is not None:
-            vectors = remove_centre(vectors, self._centre, of_questions=of_questions)
+            vectors = remove_centre(vectors, self._centre, are_questions=are_questions)
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 
@@ -378,10 +378,10 @@ def find_centre(texts: npt.NDArray[np.float32], questions: npt.NDArray[np.float3
 
 
 def remove_centre(
-    vectors: npt.NDArray[np.float32], centre: npt.NDArray[np.float32], *, of_questions: bool
+    vectors: npt.NDArray[np.float32], centre: npt.NDArray[np.float32], *, are_questions: bool
 ) -> npt.NDArray[np.float32]:
     """Return unit vectors without the parts that `find_centre` has found; they are not of unit length any more."""
-    centred: npt.NDArray[np.float32] = vectors - centre[_QUESTIONS if of_questions else _TEXTS]
+    centred: npt.NDArray[np.float32] = vectors - centre[_QUESTIONS if are_questions else _TEXTS]
     directions = centre[_QUESTIONS + 1 :]
     centred -= (centred @ directions.T) @ directions
     return centred

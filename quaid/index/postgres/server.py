@@ -11,7 +11,8 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool
 
 from quaid.errors import QuaidError
-from quaid.index.postgres.connection import OF_A_NOTE, TABLES, Place, PostgresIndex, Raw
+from quaid.index.postgres.connection import TABLES, Place, PostgresIndex, Raw
+from quaid.index.scope import NOTE_TABLES
 
 SHARDS = 16
 """Partitions of each table. A vault is in one of them for good."""
@@ -37,7 +38,7 @@ def install(uri: str, server: str) -> None:
         script = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
         script = script.format(
             server=sql.Identifier(server).as_string(connection), extensions=find_extensions(connection), shards=SHARDS,
-            tables=f"{{{','.join(TABLES)}}}", of_a_note=f"{{{','.join(OF_A_NOTE)}}}",
+            tables=f"{{{','.join(TABLES)}}}", of_a_note=f"{{{','.join(NOTE_TABLES)}}}",
         )  # fmt: skip
         connection.execute(cast("Any", script))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index.scope import OF_A_NOTE, seen_by
+from quaid.index.scope import NOTE_TABLES, seen_by
 from quaid.index.sqlite.connection import SqliteIndex, enable_vectors
 from quaid.sqlite import BUSY_MS, connect, open_database
 
@@ -140,7 +140,7 @@ def restrict_to(connection: SqliteIndex, owners: Collection[str]) -> None:
     names = "'" + json.dumps(sorted(owners)).replace("'", "''") + "'"
     seen = seen_by("d", names)
     connection.execute(f"CREATE TEMP VIEW documents AS SELECT * FROM main.documents d WHERE {seen}")
-    for table in OF_A_NOTE:
+    for table in NOTE_TABLES:
         connection.execute(
             f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} r WHERE EXISTS "
             f"(SELECT 1 FROM main.documents d WHERE d.doc_id = r.doc_id AND {seen})"

@@ -363,7 +363,7 @@ class PairQuestion(ModelQuestion[Pair]):
 
     def find_carelessness(self, batch: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
         if all(pair.ids in self._problems for pair in batch):
-            return ""  # these were told apart from others before
+            return ""  # these are asked once more, without the others
         verdicts = {item["verdict"] for item in given}
         hasty = {"same", *(CONFLICTS if self.prompt == TASK else ())}
         is_careless = len(given) >= MAX_ALIKE and len(verdicts) == 1 and verdicts <= hasty

@@ -368,11 +368,12 @@ def _weigh(context: TaskContext, lines: Collection[str]) -> dict[str, float]:
     facts = context.find_facts("status = 'active' AND owner = ?", context.settings.owner)
     uses = context.records.strengths([fact.id for fact in facts])
     for fact in facts:
-        use, of_fact = uses.get(fact.id, scoring.NEVER_USED), set(find_words(fact.text))
+        name, fact_words = name_key(note_name(fact.path)), set(find_words(fact.text))
+        use = uses.get(fact.id, scoring.NEVER_USED)
         weight = importance(fact, use, scoring.confidence(fact, use, context.now))
         weight *= 0.5 if fact.type in endings.HAPPENED else 1.0
-        for line, of_line in words.items():
-            if len(of_line & of_fact) > SAME_WORDS * len(of_line) or name_key(note_name(fact.path)) in linked[line]:
+        for line, line_words in words.items():
+            if len(line_words & fact_words) > SAME_WORDS * len(line_words) or name in linked[line]:
                 weights[line] = max(weights[line], weight)
     return weights
 
@@ -401,11 +402,11 @@ def _find_outdated(note: Edit, replaced: Sequence[tuple[Document, Document | Non
     found: dict[Item, Judgement | None] = {}
     lines = {words: set(find_words(plain_line(words))) for *_, words in list_bullets(_text(note))}
     for old, new in replaced if lines else ():
-        name, of_fact = name_key(note_name(old.path)), set(find_words(old.text)) - STOP_WORDS
+        name, fact_words = name_key(note_name(old.path)), set(find_words(old.text)) - STOP_WORDS
         for line, words in lines.items():
             is_linked = name in {name_key(note_name(target)) for target in markdown.links(line)}
             is_same = is_same_claim(plain_line(line).removesuffix(" (fact)"), old.text)
-            is_about = len(words & of_fact) >= SAME_WORDS * min(len(words - STOP_WORDS), len(of_fact))
+            is_about = len(words & fact_words) >= SAME_WORDS * min(len(words - STOP_WORDS), len(fact_words))
             if new is not None and is_about and not (is_linked or is_same):
                 lost, gained = find_lost_words(new.text, old.text), find_lost_words(old.text, new.text)
                 is_about = not words.isdisjoint(lost) and not (gained and words.issuperset(gained))

@@ -67,8 +67,8 @@ def show_timeline(memory: Memory, request: Request) -> Context:
     else:
         dated = days.list_dated(index) if lane == "true" else []
         learned = days.count_learned(index, Kind.EPISODE if lane == "conversations" else Kind.FACT)
-        of_learned = [(day, day, count) for day, count in learned.items()]
-        spans = _Spans([(each.first, each.last, 1) for each in dated] if lane == "true" else of_learned, today)
+        by_day = [(day, day, count) for day, count in learned.items()]
+        spans = _Spans([(each.first, each.last, 1) for each in dated] if lane == "true" else by_day, today)
         counts = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
         highest = max((count for _, count in counts), default=0) or 1
         shown["columns"] = [
