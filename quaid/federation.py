@@ -99,12 +99,6 @@ class Federation:
         """Close all vaults."""
         wait([worker.close() for worker in self._workers.values()])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def name_vaults(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     """Return the folders of vaults by name: the name of the folder, or its path where two folders have the same name. A

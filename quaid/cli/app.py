@@ -98,7 +98,10 @@ class QuaidGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, _: Any, cmd_name: str) -> Any:
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"quaid.cli.{COMMANDS[cmd_name][0]}")
+        return make_command(cmd_name, getattr(module, f"run_{cmd_name}"))
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
@@ -113,12 +116,6 @@ class QuaidGroup(TyperGroup):
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {close[0]}?" if close else ""))
         return super().resolve_command(ctx, args)
-
-
-def load_command(name: str) -> Any:
-    """Import the module of a command and return the command."""
-    module = import_module(f"quaid.cli.{COMMANDS[name][0]}")
-    return make_command(name, getattr(module, f"run_{name}"))
 
 
 @cache

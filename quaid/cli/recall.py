@@ -4,7 +4,7 @@
 
 import inspect
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Annotated, Any, NamedTuple, get_args
@@ -190,7 +190,7 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
         if query.expect is not None:
             raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
         options = {**query.recall_options(local_now()), "keyword_only": keyword_only}
-        with Federation.open(invocation.vaults, query.owner) as federation:
+        with closing(Federation.open(invocation.vaults, query.owner)) as federation:
             found = federation.recall(
                 query.text, limit=query.limit, as_of=query.as_of, session=query.session, door="cli", **options
             )

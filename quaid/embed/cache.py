@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from quaid.errors import UnwritableError
 from quaid.sqlite import DamageRetries, Database, VectorCache, open_database, transaction, translated
@@ -127,12 +127,6 @@ class EmbeddingCache:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
 
     def _use(self, work: Callable[[Database], Result]) -> Result:
         """Return what `work` returns for the file, or for a new one if it is damaged."""

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from quaid.embed.local import CENTRE_FILE, find_centre, open_build, read_parallel, write_vocabulary
+from quaid.embed.local import CENTRE_FILE, find_centre, open_build, write_vocabulary
 from quaid.embed.quantise import quantise, store_outside
 from quaid.embed.weights import (
     GRAPH_FILE,
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_PARALLEL = Path(__file__).with_name("parallel.tsv")
+"""The same sentences in many languages: a language a line, its code and what all of them say."""
 _STATIC = "model2vec"
 _STATIC_TOKENS = 4096
 _POOLINGS: dict[str, Pooling] = {
@@ -75,7 +77,8 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
         except Exception as error:
             raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
         if description.centred:
-            parallel = read_parallel()
+            lines = _PARALLEL.read_text(encoding="utf-8").splitlines()
+            parallel = [line.split("\t")[1:] for line in lines]
             sentences = [sentence for line in parallel for sentence in line]
             texts = embedder.embed(sentences).reshape(len(parallel), -1, description.dimension)
             np.save(draft / CENTRE_FILE, find_centre(texts, np.stack([*map(embedder.embed_query, sentences)])))

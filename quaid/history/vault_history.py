@@ -16,7 +16,7 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError
 from quaid.history import authorship, commit_folder, committing
 from quaid.history import repository as repositories
-from quaid.history.authorship import Authors, LineOrigin
+from quaid.history.authorship import LineOrigin
 from quaid.history.git import Git
 from quaid.history.messages import LOG_FORMAT, build_commit, escape, on_one_line
 from quaid.history.messages import grep_trailer as grep_option
@@ -58,11 +58,6 @@ class BranchHead:
     place: str
 
 
-def list_by_hand(log: Iterable[VaultCommit], authors: Authors) -> list[FileChange]:
-    """Return the changes in the vault that a person's commits have made."""
-    return [change for logged in log if authors.is_by_hand(logged.commit.email) for change in logged.changes]
-
-
 def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
     """Return the time, in UTC, of the last commit that changed each file of the vault."""
     in_time = sorted(log, key=lambda logged: logged.written)
@@ -102,18 +97,13 @@ class History:
             LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
         """
         commit_folder.wait_until_ready(self._repository, self._settings.wait_s, say)
-        if self.is_lock_abandoned:
+        if commit_folder.is_abandoned(self._repository):
             self.recover()
 
     @property
     def git_dir(self) -> Path:
         """The folder of the repository that belongs to this work tree."""
         return self._repository.git_dir
-
-    @property
-    def is_lock_abandoned(self) -> bool:
-        """Return True if the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
-        return commit_folder.is_abandoned(self._repository)
 
     def commit(
         self,

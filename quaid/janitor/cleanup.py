@@ -72,7 +72,7 @@ def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:
         with closing(database.connect_reader(index)) as reader:
             keys |= vectors.list_text_keys(reader)
             fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
-    with EmbeddingCache(state / CACHE_FILE) as cache:
+    with closing(EmbeddingCache(state / CACHE_FILE)) as cache:
         return cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)) if keeps_spare else 0)
 
 

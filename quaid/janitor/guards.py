@@ -54,7 +54,7 @@ class Gate:
     """
 
     def __init__(self, root: Path, worktree: OpenVault) -> None:
-        with RecallRecords(root, worktree.settings) as records:
+        with closing(RecallRecords(root, worktree.settings)) as records:
             self._questions = [EvalQuestion(text) for text in records.questions(MAX_QUESTIONS)]
         for page in sorted((root / "eval").glob("*.md")):
             data = files.read_note(page.parent, page.name) or b""

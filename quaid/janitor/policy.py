@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.vault_history import History, VaultCommit, list_by_hand
+from quaid.history.vault_history import History, VaultCommit
 from quaid.index.documents import find_protected
 from quaid.index.port import IndexConnection
 from quaid.janitor.decision import CONFLICT, CORRECT, DISPUTE, RunReport
@@ -51,7 +51,8 @@ class Policy:
         self._judgements = judgements
         self._log = log
         self._authors = Authors(settings.git.email)
-        by_hand = list_by_hand(log, self._authors)
+        authors = self._authors
+        by_hand = [each for logged in log if authors.is_by_hand(logged.commit.email) for each in logged.changes]
         self._by_hand = {change.path for change in by_hand}
         self._made_by_hand = {change.path for change in by_hand if change.befores[0] is None}
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))

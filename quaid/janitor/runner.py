@@ -6,6 +6,7 @@ what still fits the owner's files.
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -83,7 +84,8 @@ def run_tasks(
             transaction.finish_killed(root, history, wait_s)
             commits.commit_answers(root, history, wait_s)
         base = guards.check_branch(history)
-        with RecallRecords(root, vault.settings) as records, open_worktree(vault, report.run, base) as worktree:
+        opening = open_worktree(vault, report.run, base)
+        with closing(RecallRecords(root, vault.settings)) as records, opening as worktree:
             report.notes = documents.count(worktree.index())
             if not options.accept_removals:
                 guards.check_size(report.notes + len(history.revisions.list_left_out()), notes_before)

@@ -4,32 +4,27 @@ The index says what points where, git says who wrote what when. What git cannot 
 failure.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors, Who
+from quaid.history.note_history import Revision
+from quaid.history.vault_history import History
 from quaid.index import documents, graph, listing, references
+from quaid.index.documents import Document
 from quaid.index.listing import TurnText
+from quaid.index.port import IndexConnection
 from quaid.index.references import NoteView, Related
 from quaid.local.claimed import OTHER_PERSON
 from quaid.model import Commit, Kind, note_name
 from quaid.recall.hits import SOURCES, whose_word
+from quaid.recall.visibility import VisibleCommits
+from quaid.settings import GitSettings
 from quaid.vault import differences, files
 from quaid.vault.transaction import list_deferred
-
-if TYPE_CHECKING:
-    from quaid.history.note_history import Revision
-    from quaid.history.vault_history import History
-    from quaid.index.documents import Document
-    from quaid.index.port import IndexConnection
-    from quaid.recall.visibility import VisibleCommits
-    from quaid.settings import GitSettings
 
 HUMAN, QUAID, JANITOR = "human", "Quaid", "Quaid Janitor"
 _BY: dict[Who, str] = {"owner": HUMAN, "other": HUMAN, "agent": QUAID, "import": QUAID, "janitor": JANITOR}

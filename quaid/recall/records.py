@@ -4,28 +4,24 @@ Reading never writes the vault, so all of this goes to local.db. It is never wor
 cannot be opened within a moment, nothing is recorded and the answer says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 from quaid.config import own_names
 from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, VaultReadOnlyError
 from quaid.local import recall_log
 from quaid.local.database import close_relaxed, open_local, translated
 from quaid.local.recall_log import Gap, RecallEntry
+from quaid.local.recall_summary import RecallSummary
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.settings import Settings
 from quaid.sqlite import BUSY_MS, Database, transaction
-
-if TYPE_CHECKING:
-    from quaid.local.recall_summary import RecallSummary
 
 WAIT_MS = 50
 """A recall waits this long for another process's lock on local.db, no longer."""
@@ -167,12 +163,6 @@ class RecallRecords:
         if self._connection is not None:
             close_relaxed(self._connection, self._path)
             self._connection = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

@@ -107,12 +107,6 @@ def examine(root: Path) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def list_attention(memory: Memory) -> Iterator[CheckResult]:
-    """Yield what needs attention, by the checks that are quick enough for every `quaid status`."""
-    for check in ATTENTION_CHECKS:
-        yield from (each for each in collect(check(memory)) if each.level != "ok")
-
-
 def collect(results: Iterable[CheckResult]) -> list[CheckResult]:
     """Return the results of a check; if it fails, its failure is the result."""
     try:
@@ -681,4 +675,4 @@ ATTENTION_CHECKS = (
     check_set_aside,
     check_documents,
 )
-"""The checks that `quaid status` makes, the most pressing first."""
+"""The checks that are quick enough for every `quaid status`, the most pressing first."""

@@ -6,6 +6,7 @@ All of it is of what its owner may see: what others keep private is neither show
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import accumulate
@@ -230,7 +231,7 @@ def answer_gap(memory: Memory, gap: Gap, answer: str) -> tuple[WriteResult, bool
 
 def close_gap(memory: Memory, key: str) -> None:
     """Leave a question out of the gaps; asked again in vain, it comes back. Raises as `stats.list_gaps`."""
-    with RecallRecords(memory.root, memory.settings) as records:
+    with closing(RecallRecords(memory.root, memory.settings)) as records:
         records.close_gap(key)
 
 

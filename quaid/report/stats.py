@@ -1,6 +1,6 @@
 """The numbers behind `quaid stats`: what the memory is made of, and how recall, models and the janitor do."""
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -74,7 +74,7 @@ def recall_stats_of(memory: Memory) -> tuple[RecallSummary, list[tuple[str, str 
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
     """
-    with RecallRecords(memory.root, memory.settings) as records:
+    with closing(RecallRecords(memory.root, memory.settings)) as records:
         numbers, most_used = records.numbers(), records.most_used(MAX_RECALLED)
     hidden = list_hidden(memory.whole_index(), memory.owners)
     connection, most_recalled = memory.visible_index(), []
@@ -94,7 +94,7 @@ def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
     """Return the newest questions that found nothing, with their words where the gaps or the log of recalls have them,
     and how many there are in all. Raises as `recall_stats_of` does.
     """
-    with RecallRecords(memory.root, memory.settings) as records:
+    with closing(RecallRecords(memory.root, memory.settings)) as records:
         gaps, total = records.gaps(limit)
         words = records.list_unanswered()
     return [gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps], total

@@ -21,10 +21,11 @@ from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.checks import (
+    ATTENTION_CHECKS,
     MULTILINGUAL_STEP,
     CheckResult,
     check_remotes,
-    list_attention,
+    collect,
     list_note_problems,
     list_outbound,
     may_name,
@@ -174,7 +175,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         remotes=remotes,
         attention=(
             *_check_index(index, embedding),
-            *list_attention(memory),
+            *(each for check in ATTENTION_CHECKS for each in collect(check(memory)) if each.level != "ok"),
             *([CheckResult(what, GIT_STEP, tuple(uncommitted))] if uncommitted else []),
             *check_remotes(remotes),
         ),

@@ -70,11 +70,6 @@ class ServerConfig(MirrorLimits):
         return Path(self.folder).expanduser().absolute() if self.folder else state_home() / "served" / self.identity
 
     @property
-    def mirrors_place(self) -> Path:
-        """The folder for mirrors."""
-        return Path(self.mirrors).expanduser().absolute() if self.mirrors else self.place
-
-    @property
     def identity(self) -> str:
         """The name of this server among the servers of one database."""
         return self.name or f"{socket.gethostname()}-{self.port}"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from quaid.capture.writer import WriteResult
@@ -52,7 +53,8 @@ class VaultServer:
         self._looking_up = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="quaid-tokens")
         self._access_tokens = AccessTokens(config.issuers, config.address)
         self._leases = Leases(self.database, config.identity, config.lease_s)
-        self._folders = VaultFolders(config.place, config.mirrors_place, config)
+        mirrors = Path(config.mirrors).expanduser().absolute() if config.mirrors else config.place
+        self._folders = VaultFolders(config.place, mirrors, config)
         # A question reads through two connections.
         self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
         self._upkeep = Upkeep(config, self.catalogue, self._leases, self._folders, self._indexes, self.metrics)

@@ -27,9 +27,10 @@ def begin(path):
     connection.close()
 """
 BEGIN_CACHE = """
+from contextlib import closing
 from quaid.embed.cache import EmbeddingCache
 def begin(path):
-    with EmbeddingCache(path) as cache:
+    with closing(EmbeddingCache(path)) as cache:
         cache.put_many("model", [(sys.argv[2], b"1234")])
 """
 AT_ONCE = """

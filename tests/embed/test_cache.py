@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -16,7 +17,7 @@ VECTOR = bytes(range(256)) * 6
 
 
 def test_vectors_come_back_by_fingerprint_and_key(tmp_path):
-    with EmbeddingCache(tmp_path / "sub" / "cache.db") as cache:
+    with closing(EmbeddingCache(tmp_path / "sub" / "cache.db")) as cache:
         cache.put_many("model/a", [("k1", VECTOR), ("k2", b"2222")])
         cache.put_many("model/b", [("k1", b"bbbb")])
         assert cache.get_many("model/a", ["k1", "k2", "k3"]) == {"k1": VECTOR, "k2": b"2222"}
@@ -26,7 +27,7 @@ def test_vectors_come_back_by_fingerprint_and_key(tmp_path):
 
 def test_what_is_put_again_is_replaced_and_outlives_the_connection(tmp_path):
     path = tmp_path / "cache.db"
-    with EmbeddingCache(path) as cache:
+    with closing(EmbeddingCache(path)) as cache:
         cache.put_many("m", [("k", b"old!")])
         cache.put_many("m", [("k", b"new!")])
     assert EmbeddingCache(path).get_many("m", ["k"]) == {"k": b"new!"}
@@ -58,7 +59,7 @@ def test_a_damaged_file_is_set_aside_and_begun_anew(tmp_path, damage):
 
 def test_damage_in_the_middle_of_the_file_is_survived(tmp_path):
     path = tmp_path / "cache.db"
-    with EmbeddingCache(path) as cache:
+    with closing(EmbeddingCache(path)) as cache:
         cache.put_many("m", [(f"k{i}", VECTOR) for i in range(400)])
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xee" * (len(content) - 8192)

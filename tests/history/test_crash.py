@@ -175,7 +175,7 @@ def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_r
 def test_a_lock_of_our_own_that_a_kill_left_is_known_and_not_waited_for(vault):
     patient = Vault(vault.root, wait_s=300)
     kill(vault, "committing", "module.follow_branch")
-    assert vault.history.is_lock_abandoned
+    assert commit_folder.is_abandoned(vault.history.runner.repository)
     began = time.monotonic()
     assert patient.commit("facts/b.md", NOTE).id
     assert time.monotonic() - began < PATIENCE_S
@@ -209,7 +209,7 @@ def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault)
         time.sleep(0.01)
     process.kill()
     process.wait()
-    assert not vault.history.is_lock_abandoned
+    assert not commit_folder.is_abandoned(vault.history.runner.repository)
     assert Vault(vault.root, wait_s=20).commit("facts/b.md", NOTE).id
     assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "killed"]
     assert vault.status() == ""
@@ -276,7 +276,7 @@ def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
     ((folder, reason),) = transaction.list_unfinished(vault.root)
     assert "killed process" in reason
     assert (folder / stray.name / "index").exists()
-    assert not vault.history.is_lock_abandoned
+    assert not commit_folder.is_abandoned(vault.history.runner.repository)
 
 
 def test_the_first_commit_is_caught_up_with_too(empty):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -131,7 +132,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_beyond_a_spare(vault, monkeyp
         memory.sync()
         keys = [row[0] for row in memory.index().execute("SELECT text_key FROM chunks")]
     state = state_folder(vault.root)
-    with EmbeddingCache(state / "cache.db") as cache:
+    with closing(EmbeddingCache(state / "cache.db")) as cache:
         cache.put_many("old model", [("x", b"0000")])
         cache.put_many("model", [(key, b"1234") for key in keys])
         cache.put_many("model", [(f"gone {n}", b"0000") for n in range(9)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def team(calm: None, tmp_path: Path) -> Vault:
 
 def ask(text: str, *vaults: Vault | Path, owner: str | None = None, keep: bool = True, **options: object) -> Recall:
     roots = [vault.root if isinstance(vault, Vault) else vault for vault in vaults]
-    with Federation.open(roots, owner) as federation:
+    with closing(Federation.open(roots, owner)) as federation:
         return federation.recall(text, keep=keep, **options)
 
 
@@ -126,7 +127,7 @@ def test_where_none_can_be_asked_the_first_error_is_told(calm: None, tmp_path: P
 
 
 def test_only_vaults_that_were_opened_can_be_asked_by_name(me: Vault, team: Vault) -> None:
-    with Federation.open([me.root]) as federation:
+    with closing(Federation.open([me.root])) as federation:
         refused(lambda: federation.recall("milk", among=["team"]), BadInputError)
         refused(lambda: federation.recall("milk", among=[str(team.root)]), BadInputError)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,7 +27,7 @@ RANK = ChannelRank(1, 1.0)
 
 @pytest.fixture
 def records(vault: Vault) -> Iterator[RecallRecords]:
-    with RecallRecords(vault.root, Settings()) as opened:
+    with closing(RecallRecords(vault.root, Settings())) as opened:
         yield opened
 
 
@@ -62,7 +63,7 @@ class TestRecall:
 
     def test_the_owner_decides_what_is_kept(self, vault):
         settings = replace(Settings(), recall=RecallSettings(log="off", gaps="off"))
-        with RecallRecords(vault.root, settings) as records:
+        with closing(RecallRecords(vault.root, settings)) as records:
             assert note(records, answer(query="secret")) is None
             assert records.numbers().recalls == 0
             assert records.gaps(5) == ([], 0)
@@ -118,7 +119,7 @@ class TestTrouble:
     def test_state_on_a_disk_that_takes_no_writes_is_read(self, vault, records, tmp_path, monkeypatch):
         note(records, answer(hit("a")))
         records.close()
-        with read_only_state(monkeypatch, tmp_path / "view"), RecallRecords(vault.root, Settings()) as reading:
+        with read_only_state(monkeypatch, tmp_path / "view"), closing(RecallRecords(vault.root, Settings())) as reading:
             assert accesses(reading, "a") == {"a": 1}
             assert "cannot be written" in (note(reading, answer(hit("a"))) or "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -29,7 +29,7 @@ def asked(vault: Vault, request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     monkeypatch.setenv("QUAID_RECALL_LOG", getattr(request, "param", "text"))
     vault.write_fact("oatmilk", "Maya takes oat milk in her coffee.")
     found = (Hit("01oatmilk", "fact", "oat", 1.0, "f.md"), Hit("forgotten", "fact", "gone", 0.9, "g.md"))
-    with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as books:
+    with vault.memory() as memory, closing(RecallRecords(vault.root, memory.settings)) as books:
         for number in range(20):
             books.after_recall(
                 Recall(
@@ -127,7 +127,7 @@ def test_gaps_are_hashes_where_nothing_stores_the_words(asked):
 
 def test_gaps_say_what_was_asked_where_the_owner_wants_it(vault, monkeypatch):
     monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
-    with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as books:
+    with vault.memory() as memory, closing(RecallRecords(vault.root, memory.settings)) as books:
         for _ in range(2):
             books.after_recall(Recall("What is Maya's number?", ()), door="cli", depth="quick", now=NOON)
     assert stats(vault, "--gaps") == "1 question found nothing\n  2026-11-20 12:00  2x  What is Maya's number?\n"

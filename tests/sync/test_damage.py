@@ -38,7 +38,7 @@ def _make_local(path):
 
 
 def _make_cache(path):
-    with EmbeddingCache(path) as cache:
+    with closing(EmbeddingCache(path)) as cache:
         cache.put_many("model", [("key", b"1234")])
         return len(cache.get_many("model", ["key"]))
 
@@ -108,7 +108,7 @@ def test_processes_that_find_a_file_damaged_at_once_heal_it_once(tmp_path):
     said = [process.communicate(timeout=60)[1].decode() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], said
     assert "".join(said).count("was damaged") == 1
-    with EmbeddingCache(path) as cache:
+    with closing(EmbeddingCache(path)) as cache:
         assert len(cache.get_many("model", [f"{name} {number}" for name in "abc" for number in range(20)])) == 60
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -52,7 +53,7 @@ def used(vault: Vault) -> Vault:
         for _ in range(3):
             memory.recall("quokka")
     SessionNotes(state_folder(vault.root) / "local.db").add("call Maya", None, datetime.now(UTC))
-    with EmbeddingCache(state_folder(vault.root) / "cache.db") as cache:
+    with closing(EmbeddingCache(state_folder(vault.root) / "cache.db")) as cache:
         cache.put_many("model", [("key", b"1234")])
     return vault
 
@@ -63,11 +64,11 @@ def _assert_nothing_is_lost(vault: Vault, recalls: int) -> None:
         answer = memory.recall("quokka")
         assert [hit.text for hit in answer.hits] == ["Maya keeps a quokka."]
         assert "usage" not in answer.degraded
-        with RecallRecords(vault.root, Settings()) as records:
+        with closing(RecallRecords(vault.root, Settings())) as records:
             assert records.strengths(["01a"])["01a"].accesses == recalls + 1
         assert_verified(memory)
     assert SessionNotes(state / "local.db").count() == 1
-    with EmbeddingCache(state / "cache.db") as cache:
+    with closing(EmbeddingCache(state / "cache.db")) as cache:
         assert cache.get_many("model", ["key"]) == {"key": b"1234"}
     assert not list(state.glob("*.damaged*"))
 
@@ -76,7 +77,7 @@ def _assert_nothing_is_lost(vault: Vault, recalls: int) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_memory_has_it_open(used: Vault, program: str) -> None:
     cache = EmbeddingCache(state_folder(used.root) / "cache.db")
-    with cache, used.memory() as memory:
+    with closing(cache), used.memory() as memory:
         memory.recall("quokka")
         cache.put_many("model", [("other", b"1234")])
         _run(PROGRAMS[program], used)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def lived(vault):
     put(vault, "berlin", "Maya lives in Berlin", days=2, owner="bob", edge="[[Maya]] lives_in [[Berlin]]")
     commit_then(vault, 1)
     found = (Hit("01old", "fact", "violin", 1.0, "f.md"),)
-    with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as records:
+    with vault.memory() as memory, closing(RecallRecords(vault.root, memory.settings)) as records:
         for number in range(20):
             answer = Recall("violin", found, ("vectors",) if number == 3 else (), 4.0 * (number + 1))
             records.after_recall(answer, door="mcp", depth="auto", now=NOW - timedelta(days=1))
@@ -229,7 +230,7 @@ def test_a_question_can_be_left_out(client, lived):
 
 def test_words_that_nobody_keeps_are_not_shown(lived, monkeypatch):
     monkeypatch.setenv("QUAID_RECALL_LOG", "hashes")
-    with lived.memory() as memory, RecallRecords(lived.root, memory.settings) as records:
+    with lived.memory() as memory, closing(RecallRecords(lived.root, memory.settings)) as records:
         records.after_recall(Recall("Who is Zoe?", (), (), 7.0), door="cli", depth="auto", now=NOW)
     with let_in(lived) as client:
         page = client.get("/health").text
