@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 Syntax = Literal["json", "comments", "jsonc", "toml", "file"]
@@ -203,50 +204,24 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _edit_toml(text: str, path: Sequence[str | int], value: object) -> str:
+    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     bare = text.removeprefix("\ufeff")
     newline = "\r\n" if "\r\n" in bare else "\n"
     with suppress(TOMLKitError, ValueError, KeyError, TypeError):
-        wanted = tomllib.loads(bare)
-        values: Any = wanted
-        for key in path[:-1]:
-            values = values.setdefault(key, {})
-        values.pop(path[-1], None)
-        if value is not None:
-            values[path[-1]] = value
-        for change in (_append_table, _change_table):
-            after = change(bare, path, value)
-            with suppress(tomllib.TOMLDecodeError):
-                if is_same(tomllib.loads(after), wanted):
-                    return text[: len(text) - len(bare)] + after.replace("\r\n", "\n").replace("\n", newline)
+        wanted: Any = tomllib.loads(bare)
+        document: Any = tomlkit.parse(bare if not bare or bare.endswith("\n") else f"{bare}\n")
+        for table, new_table in ((wanted, dict), (document, partial(tomlkit.table, is_super_table=True))):
+            for key in path[:-1]:
+                if key not in table:
+                    table[key] = new_table()
+                table = table[key]  # noqa: PLW2901 - one level down
+            if value is None:
+                table.pop(path[-1], None)
+            else:
+                table[path[-1]] = value
+        after = tomlkit.dumps(document)
+        if is_same(tomllib.loads(after), wanted):
+            return text[: len(text) - len(bare)] + after.replace("\r\n", "\n").replace("\n", newline)
     raise ConfigTextError("the table is written in a way that cannot be edited without touching the rest")
-
-
-def _append_table(bare: str, path: Sequence[str | int], value: object) -> str:
-    """Return the text with a new table for the value at its end; as it is where there is no value."""
-    import tomlkit
-
-    if value is None:
-        return bare
-    nested: Any = {path[-1]: value}
-    for key in reversed(path[:-1]):
-        nested = {key: nested}
-    gap = "\n" * (2 - bare.endswith("\n")) if bare.strip() else ""
-    return f"{bare}{gap}{tomlkit.dumps(nested)}"
-
-
-def _change_table(bare: str, path: Sequence[str | int], value: object) -> str:
-    import tomlkit
-
-    table: Any
-    table = document = tomlkit.parse(bare if not bare or bare.endswith("\n") else f"{bare}\n")
-    for key in path[:-1]:
-        if key not in table:
-            table[key] = tomlkit.table(is_super_table=True)
-        table = table[key]
-    if value is None:
-        table.pop(path[-1], None)
-    else:
-        table[path[-1]] = value
-    return tomlkit.dumps(document)
