@@ -28,6 +28,13 @@ MAX_NAME_BYTES = 200
 """The maximum length of a state folder's name; file systems take 255."""
 
 
+def data_folder(name: str) -> Path:
+    """Return a folder of files that Quaid brings along: that of the wheel, else of the checkout."""
+    here = os.path.dirname(__file__)
+    packaged = _as_path(os.path.join(here, "data", name))
+    return packaged if packaged.is_dir() else _as_path(os.path.join(os.path.dirname(here), name))
+
+
 def config_folder() -> Path:
     """The folder of the user's own config; `QUAID_CONFIG_DIR` overrides it."""
     return _as_path(config_path())

@@ -11,8 +11,9 @@ from model_service import Service
 
 from quaid.history.authorship import Authors, Ranking
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.prompts import load_prompt, prompts_folder
+from quaid.llm.prompts import load_prompt
 from quaid.model import Use
+from quaid.place import data_folder
 from quaid.vault import files
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -49,7 +50,7 @@ class Scripted(Service):
     def answer_to(self, body):
         texts = [m["content"] if isinstance(m["content"], str) else json.dumps(m["content"]) for m in body["messages"]]
         said = json.dumps(body)
-        prompts = (load_prompt(path.stem) for path in sorted(prompts_folder().glob("*.md")))
+        prompts = (load_prompt(path.stem) for path in sorted(data_folder("prompts").glob("*.md")))
         prompt = next(p for p in prompts if json.dumps(p.system[:200])[1:-1] in said)
         answer = self.answers.get(prompt.name, _nothing(prompt.schema))
         return answer("\n".join(texts)) if callable(answer) else answer

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.resources import files as package_files
 from pathlib import Path
 
 from quaid.agents import config_entries, config_files, config_text
@@ -20,7 +19,7 @@ from quaid.agents.config_files import ConfigFile, Receipt, fingerprint, load_rec
 from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.history import vault_guard
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, data_folder
 
 COMMAND_TIMEOUT_S = 30.0
 
@@ -74,9 +73,7 @@ class HostStatus:
 
 def this_machine() -> Machine:
     """Return this machine, with the working folder for the configs of a project."""
-    packaged = Path(str(package_files("quaid"))) / "data" / "hooks"
-    plugins = packaged if packaged.is_dir() else Path(__file__).parents[2] / "hooks"
-    return Machine(Path.home(), sys.platform, os.environ, Path.cwd(), plugins)
+    return Machine(Path.home(), sys.platform, os.environ, Path.cwd(), data_folder("hooks"))
 
 
 def our_command() -> tuple[str, ...]:

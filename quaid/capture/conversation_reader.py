@@ -154,9 +154,6 @@ class ConversationReader(PieceReader):
             said += [text] if turn.speaker != ASSISTANT else []
         return replace(piece, related=tuple(self._finder.find_related(self._vault.visible_index(), said)))
 
-    def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
-        return extraction.read_answer(value, piece)
-
     def _merge(self, parts: Sequence[Extraction]) -> Extraction:
         found = extraction.merge(parts)
         facts = found.facts if self._vault.settings.capture.facts else ()

@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -41,17 +40,13 @@ class StoredEpisode(StoredNote):
     @property
     def inherited(self) -> int:
         """The number of turns from before the session left another one; they are stored there."""
-        return self._count("inherited") or 0
+        return episodes.read_count(self.head.fields, "inherited") or 0
 
     @property
     def progress(self) -> tuple[int, str]:
         """The number of turns read of the transcript, and the hash of the last of them."""
-        count = self._count("turn_count")
+        count = episodes.read_count(self.head.fields, "turn_count")
         return self.last_number if count is None else count, str(self.head.fields.get("last_turn") or "")
-
-    def _count(self, key: str) -> int | None:
-        value = str(self.head.fields.get(key) or "")
-        return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
 
 
 class Fork(NamedTuple):

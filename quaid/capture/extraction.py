@@ -89,7 +89,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What was stored from a source. `left` is on disk but not committed; nothing is `degraded` today."""
+    """What was stored from a source. `left` is on disk but not committed."""
 
     facts: tuple[StoredFact, ...] = ()
     entities: tuple[str, ...] = ()
@@ -98,7 +98,6 @@ class Learned:
     model: str | None = None
     prompt: str | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
-    degraded: tuple[str, ...] = ()
     commit: str | None = None
     left: tuple[str, ...] = ()
     is_dry_run: bool = False

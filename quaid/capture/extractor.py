@@ -363,8 +363,8 @@ class Extractor:
         return Edit(draft.path, before, marked.encode())
 
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
-        changes = [(layout.snippets_path(core), found.snippets[core], True) for core in found.snippets]
-        changes += [(layout.journal_path(core), found.journal[core], False) for core in found.journal]
+        changes = [(layout.side_path(core, "snippets"), found.snippets[core], True) for core in found.snippets]
+        changes += [(layout.side_path(core, "journal"), found.journal[core], False) for core in found.journal]
         for rel_path, lines, is_snippet in changes:
             path = self._vault.layout.place(rel_path)
             data = files.read_note(self._vault.root, path)

@@ -347,20 +347,21 @@ def plan_link(
         edits.append(plan_entity(edge.subject, types[0], now, (edge,), place))
         created.append(edge.subject)
     elif subject.is_own:
-        edits.append(plan_edge_fact(edge, NewFact("", owner=owner), now, place)[1])
+        edits.append(plan_edge_fact(edge, NewFact("", owner=owner), now, place))
     elif not has_edge(subject.data, subject.name, edge):
-        edits.append(Edit(subject.rel_path, subject.data, add_edge(subject.data, edge)))
+        after = notes.append_edge(subject.data.decode("utf-8"), edge, own=True).encode()
+        edits.append(Edit(subject.rel_path, subject.data, after))
     if target is None and name_key(edge.object) != name_key(edge.subject):
         edits.append(plan_entity(edge.object, types[1], now, place=place))
         created.append(edge.object)
     return edge, tuple(edits), tuple(created)
 
 
-def plan_edge_fact(edge: Edge, fact: NewFact, now: datetime, place: Layout = layout.DEFAULT) -> tuple[str, Edit]:
-    """Return (id, the edit that writes a fact which states `edge`, otherwise like `fact`)."""
+def plan_edge_fact(edge: Edge, fact: NewFact, now: datetime, place: Layout) -> Edit:
+    """Return the edit that writes a fact which states `edge`, otherwise like `fact`."""
     text = f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}."
     ends = [(name, name) for name in (edge.subject, edge.object)]
-    return plan_fact(replace(fact, text=text, edges=(edge,)), now, ends, place)
+    return plan_fact(replace(fact, text=text, edges=(edge,)), now, ends, place)[1]
 
 
 def has_edge(data: bytes, name: str, edge: Edge) -> bool:
@@ -368,12 +369,3 @@ def has_edge(data: bytes, name: str, edge: Edge) -> bool:
     body = frontmatter.parse(data.decode("utf-8", errors="replace")).body
     wanted = (edge.relation, name_key(edge.object))
     return any((e.relation, name_key(e.object)) == wanted for e in markdown.edges(body, name))
-
-
-def add_edge(data: bytes, edge: Edge) -> bytes:
-    """Return an entity note with one more edge, set off from a paragraph above it, of which it would become a part."""
-    text = data.decode("utf-8")
-    lines = text.rstrip().splitlines()
-    if lines and not lines[-1].startswith(("- ", "* ", "+ ", "---")):
-        text = text.rstrip("\r\n") + notes.newline_of(text) * 2
-    return notes.append_line(text, notes.edge_line(edge, own=True)).encode()

@@ -35,8 +35,8 @@ from quaid.errors import BadInputError, FactTooShortError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Edge, Edit, Message, name_key, note_name
 from quaid.open_vault import OpenVault
-from quaid.place import CONFIG_FILE
-from quaid.vault import files, frontmatter, layout, notes, template
+from quaid.place import CONFIG_FILE, data_folder
+from quaid.vault import files, frontmatter, layout, notes
 
 EXAMPLES = 5
 MAX_REDACTED = 10
@@ -372,7 +372,7 @@ class _Planner:
         if note.is_own:
             for edge in edges:
                 fact = replace(edge_fact, id=derive_id("edge", edge.subject, edge.relation, edge.object))
-                edit = facts.plan_edge_fact(edge, fact, self._now, self._vault.layout)[1]
+                edit = facts.plan_edge_fact(edge, fact, self._now, self._vault.layout)
                 if files.read_note(self._root, edit.rel_path) is None:
                     self.edits.append(edit)
                     self.counts["edges"] += 1
@@ -381,7 +381,7 @@ class _Planner:
         try:
             for edge in edges:
                 if not facts.has_edge(data, note.name, edge):
-                    data = facts.add_edge(data, edge)
+                    data = notes.append_edge(data.decode("utf-8"), edge, own=True).encode()
                     self.counts["edges"] += 1
         except UnicodeDecodeError:
             self.left_out["relations of a note that is not UTF-8"] += len(edges)
@@ -433,7 +433,7 @@ class _Planner:
 
     def plan_files(self) -> None:
         """Plan the files that are copied as they are. Only an untouched core note of the template is overwritten."""
-        blank = {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES}
+        blank = {name: (data_folder("vault-template") / name).read_bytes() for name in CORE_FILES}
         planned: dict[str, bytes] = {}
         for path, data in self._found.files:
             if not files.can_hold(self._root, path):

@@ -49,7 +49,7 @@ class PieceReader:
 
     def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
         """Return what may be stored of an answer."""
-        raise NotImplementedError
+        return extraction.read_answer(value, piece)
 
     def read_pieces(self, about: str, pieces: Sequence[Piece]) -> tuple[list[Extraction], str | None]:
         """Return the extraction from each piece, and the quarantine file. A refused piece is split; a refused single

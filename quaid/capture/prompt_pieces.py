@@ -115,7 +115,7 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
         for turn in episodes.parse_turns(head.body, started)
         if turn.number is not None and (through is None or turn.number <= through)
     ]
-    learned = 0 if everything else learned_turns(fields)
+    learned = 0 if everything else episodes.read_count(fields, "extracted_turns") or 0
     new = tuple(turn for turn in turns if turn.number > learned and turn.text)
     old = [turn for turn in turns if turn.number <= learned and turn.text and not turn.is_note]
     return Material(
@@ -126,12 +126,6 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
         earlier=tuple(old[-OVERLAP_TURNS:]),
         last=max((turn.number for turn in turns), default=0),
     )
-
-
-def learned_turns(fields: Mapping[str, object]) -> int:
-    """Return the last turn of an episode with this head that was learned from."""
-    number = str(fields.get("extracted_turns") or "0")
-    return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
 def first_piece(material: Material, limit_tokens: int | None = None) -> Piece:

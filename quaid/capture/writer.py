@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, Literal
 
-from quaid.capture import facts, note_edit, owner_note
+from quaid.capture import facts, owner_note
 from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
-from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.stated_relations import add_stated
 from quaid.capture.stored_note import StoredNote
@@ -25,6 +25,7 @@ from quaid.errors import (
     NoteNotFoundError,
     NothingToReplaceError,
     NotOursError,
+    QuaidError,
     VaultNotFoundError,
 )
 from quaid.history import merge_driver
@@ -33,7 +34,7 @@ from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.local import claimed
-from quaid.model import Edge, Edit, Kind, Message, is_owner_label
+from quaid.model import Edge, Edit, Kind, Message, Note, is_owner_label, note_name
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
@@ -46,6 +47,21 @@ from quaid.vault.transaction import VaultChange
 PLAN_ATTEMPTS = 5
 NO_MESSAGE = Message("")
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
+MARKABLE = (Kind.FACT, Kind.CORE)
+Mark = Literal["pinned", "verified"]
+MARKS: dict[Mark, str] = {"pinned": "pin", "verified": "verify"}
+"""The marks that protect a note from change, with the verbs for setting them."""
+
+
+class EmptyNoteError(QuaidError):
+    """An edit that leaves nothing of a note."""
+
+    code = "edit"
+
+    def __init__(self, rel_path: str, *, is_own: bool) -> None:
+        removal = f"Remove it with: quaid forget {quote(note_name(rel_path))}"
+        step = "To remove it, delete the file" if is_own else removal
+        super().__init__(f"{rel_path} would be empty: nothing was changed. {step}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,13 +410,13 @@ class Writer:
         now = self._read(path)
         if not after.strip():
             kind = notes.parse_note(path, now, place=self._layout).kind
-            raise note_edit.EmptyNoteError(path, is_own=kind is Kind.NOTE)
+            raise EmptyNoteError(path, is_own=kind is Kind.NOTE)
         merged = after if now == before else merge_lines(before, now, after)
         if merged is None:  # another program has changed the same lines
             raise NoteChangedError(path)
         old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
         text = note.title if note.problems or not note.text else note.text
-        written = WriteResult(note.id, path, "edited", text, hint=note_edit.describe_new_problems(old, note))
+        written = WriteResult(note.id, path, "edited", text, hint=describe_new_problems(old, note))
         if merged == now:
             return WritePlan(replace(written, outcome="unchanged"))
         return WritePlan(written, (Edit(path, now, merged),), Message(f"edit: {text}"))
@@ -410,7 +426,7 @@ class Writer:
         document, *_ = references.resolve_one(index, reference)
         if document.kind == Kind.NOTE:
             raise NotOursError(document.path)
-        if document.kind not in note_edit.MARKABLE:
+        if document.kind not in MARKABLE:
             raise BadInputError(f"{document.path} is not a fact: only facts and core notes are pinned or verified.")
         data, edits = self._read(document.path), list[Edit]()
         with naming_broken_note(document.path):
@@ -419,7 +435,7 @@ class Writer:
                 edits = [Edit(document.path, data, marked.encode())]
         text = documents.text_of(index, document.doc_id) if document.kind == Kind.FACT else document.title
         written = WriteResult(document.id, document.path, "marked" if edits else "unchanged", text)
-        verb = f"{'' if is_set else 'un'}{note_edit.VERBS[mark]}"
+        verb = f"{'' if is_set else 'un'}{MARKS[mark]}"
         return WritePlan(written, tuple(edits), Message(f"{verb}: {text}", trailers=_trailers(document.id, None)))
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
@@ -460,6 +476,15 @@ class Writer:
     def _split(self, path: str) -> tuple[str, str]:
         with naming_broken_note(path):
             return notes.split_body(self._read(path).decode("utf-8"))
+
+
+def describe_new_problems(before: Note, after: Note) -> str | None:
+    """Return a sentence about what cannot be read since the edit, None where all can."""
+    rel_path = after.rel_path
+    new = [problem for problem in after.problems if problem not in before.problems]
+    if not new:
+        return None
+    return f"{rel_path} is kept as you wrote it, but {', and '.join(new)}. Repair it with: quaid edit {rel_path!r}"
 
 
 @contextmanager

@@ -295,7 +295,8 @@ def _learned_shape(done: Learned) -> dict[str, object]:
         "facts": facts,
         **json_object(done, "entities", "edges", "left_out", "model", "prompt"),
         "usage": json_object(done.usage, "calls", "input_tokens", "output_tokens", "cached_tokens", "cost_usd"),
-        **json_object(done, "degraded", "commit", "left"),
+        "degraded": [],  # a reading is one call of a model: it has no parts that could be missing
+        **json_object(done, "commit", "left"),
     }
 
 

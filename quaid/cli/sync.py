@@ -15,7 +15,7 @@ from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history import merges
 from quaid.history.merges import Conflict
 from quaid.index.references import resolve_one
-from quaid.janitor.settling import Settled, settle_merges
+from quaid.janitor.settling import settle_merges
 from quaid.memory import Memory
 from quaid.model import note_name
 from quaid.shapes import json_object
@@ -41,19 +41,18 @@ def run_sync(
       quaid sync --full --json
     """
     with invocation.open() as memory, invocation.progress(memory):
-        settled = Settled()
         try:
             if merges.read_operation(memory.root) is None:
-                settled = settle_merges(memory)
+                joined, questions = settle_merges(memory)
+                for path, gone in joined:
+                    invocation.notify(f"Two machines had made a note of one thing: {gone} is in {path} now.")
+                for question in questions:
+                    invocation.notify(f"What two machines have stated cannot both be true: see {question}")
             else:
                 for path in merges.keep_forgotten(memory.root, memory.layout):
                     invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
             invocation.notify(f"What a merge has left could not be settled: {error}")
-        for path, gone in settled.joined:
-            invocation.notify(f"Two machines had made a note of one thing: {gone} is in {path} now.")
-        for question in settled.questions:
-            invocation.notify(f"What two machines have stated cannot both be true: see {question}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))
     tell_report(invocation, report)
 

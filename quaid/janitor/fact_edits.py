@@ -93,10 +93,7 @@ def add_edges(rel_path: str, data: bytes, edges: Iterable[Edge]) -> Edit:
         if _edge_key(edge) in known:
             continue
         known.add(_edge_key(edge))
-        lines = text.rstrip().splitlines()
-        if lines and not lines[-1].startswith("- "):
-            text = text.rstrip("\r\n") + notes.newline_of(text) * 2
-        text = notes.append_line(text, notes.edge_line(edge))
+        text = notes.append_edge(text, edge)
     return Edit(rel_path, data, text.encode())
 
 
@@ -160,15 +157,5 @@ def _edge_key(edge: Edge) -> tuple[str, str, str]:
 
 
 def _union(heads: Iterable[Mapping[str, object]], key: str) -> list[str]:
-    found: list[str] = []
-    for head in heads:
-        value = head.get(key)
-        if isinstance(value, str):
-            found += [part.strip() for part in value.split(",")]
-        for item in value if isinstance(value, list) else ():
-            match item:
-                case [[str(name)]]:  # an unquoted [[Link]]
-                    found.append(f"[[{name}]]")
-                case str():
-                    found.append(item.strip())
-    return list(dict.fromkeys(item for item in found if item))
+    items = (item for head in heads for item in frontmatter.read_items(head.get(key)))
+    return list(dict.fromkeys(filter(None, items)))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from quaid.capture.note_finder import list_waiting
-from quaid.capture.writer import Writer, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.docs.documentation import Documentation
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.repository import find_repository
@@ -124,8 +124,6 @@ class Janitor:
         Raises:
             NoteNotFoundError, BadInputError: there is no such question, none at all, or it takes other answers.
         """
-        from quaid.capture.writer import WritePlan, WriteResult
-
         named = [question for question in self.open_questions() if question.is_called(reference)]
         matching = [question for question in named if answer in question.answers]
         if not named and reference == "all":
@@ -178,7 +176,6 @@ class Janitor:
             NoteNotFoundError, AmbiguousReferenceError
             NotDisputableError: it is not a fact in force.
         """
-        from quaid.capture.writer import WritePlan, WriteResult
 
         def plan() -> WritePlan:
             index = self._vault.index()

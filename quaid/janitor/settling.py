@@ -7,7 +7,7 @@ both be true stay, and become a question to the owner. The result is the same on
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 
@@ -40,16 +40,11 @@ _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOINED = frozenset({Kind.FACT, Kind.ENTITY, Kind.EPISODE})
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """`joined` are (path that stays, path that is gone), `questions` the paths of new ones."""
-
-    joined: tuple[tuple[str, str], ...] = ()
-    questions: tuple[str, ...] = ()
-
-
-def settle_merges(vault: OpenVault) -> Settled:
+def settle_merges(vault: OpenVault) -> tuple[list[tuple[str, str]], list[str]]:
     """Settle the merges since the last call, in one commit. Call it when a merge is committed.
+
+    Returns:
+        The notes that were joined, as (path that stays, path that is gone), and the paths of new questions.
 
     Raises:
         LockedError: a merge is still in progress, or another writer does not end.
@@ -59,25 +54,26 @@ def settle_merges(vault: OpenVault) -> Settled:
     mark = vault.state / SETTLED_FILE
     known = mark.read_text("ascii", "replace").strip() if mark.is_file() else None
     if head is None or head == known:
-        return Settled()
+        return [], []
     merges = list_merges(history.runner, known)
-    settled = Settled()
+    joined: list[tuple[str, str]] = []
+    questions: list[str] = []
 
     def plan() -> WritePlan:
-        nonlocal settled
+        nonlocal joined, questions
         draft = _Draft(vault)
         for merge in merges:
             draft.settle(*merge)
-        settled = Settled(tuple(draft.joined), tuple(draft.questions))
-        subject = f"merge: {len(draft.joined)} notes joined, asks {len(draft.questions)}"
-        body = "\n".join(f"- {gone} is {stays}" for stays, gone in draft.joined)
+        joined, questions = draft.joined, draft.questions
+        subject = f"merge: {len(joined)} notes joined, asks {len(questions)}"
+        body = "\n".join(f"- {gone} is {stays}" for stays, gone in joined)
         return WritePlan(WriteResult(head, "", "edited", subject), draft.edits, Message(subject, body))
 
     if merges:
         Writer(vault).write(f"settle {head}", plan)
     with suppress(OSError):  # then the next call checks again
         write_private(mark, f"{history.state().head}\n")
-    return settled
+    return joined, questions
 
 
 class _Draft:

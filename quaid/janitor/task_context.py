@@ -1,29 +1,24 @@
 """The context of a task while it plans: the state that the run has reached, and nothing that writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from quaid.history.authorship import Ranking
 from quaid.index import documents
+from quaid.index.documents import Document
+from quaid.index.port import IndexConnection
 from quaid.janitor.decision import RunReport
+from quaid.janitor.project_docs import ProjectDocs
 from quaid.janitor.questions import Question, question_path, read_question
+from quaid.llm import Models
+from quaid.local.runs import Judgements
+from quaid.recall.records import RecallRecords
 from quaid.settings import Settings
 from quaid.vault import files
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.history.authorship import Ranking
-    from quaid.index.documents import Document
-    from quaid.index.port import IndexConnection
-    from quaid.janitor.project_docs import ProjectDocs
-    from quaid.llm import Models
-    from quaid.local.runs import Judgements
-    from quaid.recall.records import RecallRecords
 
 
 @dataclass(frozen=True, slots=True)

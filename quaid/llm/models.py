@@ -1,7 +1,5 @@
 """Calls a model: by tier, within a budget, for an answer that fits the schema of its prompt."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -12,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from quaid.errors import (
     BudgetExceededError,
@@ -31,9 +29,6 @@ from quaid.llm.schema import violations
 from quaid.model import ModelUsage, PlannedCall, SpendingCap, Tier
 from quaid.redaction import admit_all
 from quaid.settings import ModelSettings
-
-if TYPE_CHECKING:
-    from quaid.llm.drafts import Draft
 
 _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """What a model may think before it answers: providers count it as output, and some models cannot do without."""
@@ -60,13 +55,13 @@ class Models:
         self._discovery = Discovery(settings, os.environ if environ is None else environ)
         self._budget = Budget(settings, self._usage, is_run=False)
 
-    def start_run(self) -> Models:
+    def start_run(self) -> Self:
         """Return the same models with separate usage and caps, for one run of a job."""
         run = copy(self)
         run._budget = Budget(self._settings, self._usage, is_run=True)  # noqa: SLF001 - one of us
         return run
 
-    def without_answers(self) -> Models:
+    def without_answers(self) -> Self:
         """Return the same models without stored answers."""
         other = copy(self)
         other._answers = None  # noqa: SLF001 - one of us
@@ -167,7 +162,11 @@ class Models:
         Raises:
             ModelRefusedError, ModelAnswerError: nothing can be used.
         """
-        from quaid.llm.drafts import CUT_OFF, plan_repair, read_reply, take_repair
+        from quaid.llm.drafts import CUT_OFF, Draft, plan_repair, read_reply, take_repair
+
+        def make_answer(draft: Draft, reply: Reply, usage: ModelUsage) -> Answer:
+            value, provider, problems = draft.value or {}, choice.provider.name, draft.complaints
+            return Answer(value, provider, reply.model, request.prompt, usage, 0.0, problems, draft.failed)
 
         reply = self._exchange(choice, request, deadline)
         draft = read_reply(reply, request.schema, check)
@@ -175,7 +174,7 @@ class Models:
             problem = f"{CUT_OFF} after {reply.usage.output_tokens:,} tokens"
             raise ModelAnswerError(reply.model, request.prompt, problem, reply.text)
         if draft.value is not None:
-            yield _answer(draft, choice, reply, request, reply.usage)
+            yield make_answer(draft, reply, reply.usage)
         repair = plan_repair(draft, request, reply)
         if repair is None:
             return
@@ -184,7 +183,7 @@ class Models:
         if draft.value is None:
             texts = f"{first.text}\n\n---\n\n{reply.text}"
             raise ModelAnswerError(request.model, request.prompt, "; ".join(draft.complaints), texts)
-        yield _answer(draft, choice, reply, request, first.usage + reply.usage)
+        yield make_answer(draft, reply, first.usage + reply.usage)
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
         """Make one call, counted at its estimate before and at its usage afterwards. ModelRefusedError: it is a
@@ -251,19 +250,6 @@ class Models:
 def utc_today() -> date:
     """Return the day of which usage is counted."""
     return datetime.now(UTC).date()
-
-
-def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage: ModelUsage) -> Answer:
-    return Answer(
-        draft.value or {},
-        choice.provider.name,
-        reply.model,
-        request.prompt,
-        usage,
-        took_s=0.0,
-        problems=draft.complaints,
-        failed=draft.failed,
-    )
 
 
 def _build_request(prompt: Prompt, model: str, text: str) -> Request:

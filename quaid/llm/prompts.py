@@ -86,21 +86,13 @@ def user_prompts() -> Path:
     return place.config_folder() / "prompts"
 
 
-def prompts_folder() -> Path:
-    """Return prompts/ of the wheel, else of the checkout."""
-    from importlib.resources import files as package_files
-
-    packaged = Path(str(package_files("quaid"))) / "data" / "prompts"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "prompts"
-
-
 def load_prompt(name: str, own: Path | None = None) -> Prompt:
     """Return the prompt `name`: the user's version in the folder `own` if there is one, else Quaid's.
 
     Raises:
         PromptError: the file does not exist, or does not have the form above.
     """
-    packaged = _read_prompt(name, prompts_folder() / f"{name}.md")
+    packaged = _read_prompt(name, place.data_folder("prompts") / f"{name}.md")
     if own is None or not (own / f"{name}.md").is_file():
         return packaged
     prompt = _read_prompt(name, own / f"{name}.md")

@@ -5,18 +5,13 @@ strict structured output demands it, requests have them required and nullable. `
 missing or cannot be used.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
+from typing import Any
 
 _LIMITS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
 _MAX_VIOLATIONS = 5
@@ -53,15 +48,14 @@ def violations(value: object, schema: Mapping[str, Any], where: str = "answer") 
 
 
 @cache
-def _validator() -> type[Validator]:
+def _validator() -> Any:
     from jsonschema import Draft202012Validator, validators
 
     def is_number(_: object, value: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) != math.inf
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine("number", is_number)
-    extended: type[Validator] = validators.extend(Draft202012Validator, type_checker=checker)
-    return extended
+    return validators.extend(Draft202012Validator, type_checker=checker)
 
 
 def kinds_of(schema: Mapping[str, Any]) -> set[str]:

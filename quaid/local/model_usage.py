@@ -1,12 +1,7 @@
 """The usage of language models on this machine, and the answers they gave, in local.db."""
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import date, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.local.tables import Tables
@@ -56,10 +51,7 @@ class ModelRecords(Tables):
     """
 
     SCHEMA = _SCHEMA
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._lock = threading.Lock()
+    IS_RELAXED = True  # a power failure may forget the last calls
 
     def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
         """Count `call` at its estimate and return its number.
@@ -122,14 +114,8 @@ class ModelRecords(Tables):
             )
             connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
 
-    @contextmanager
-    def _open(self) -> Iterator[apsw.Connection]:
-        with self._lock, super()._open() as connection:
-            connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may forget the last calls
-            yield connection
 
-
-def _spent(connection: apsw.Connection, day: str) -> ModelUsage:
+def _spent(connection: "apsw.Connection", day: str) -> ModelUsage:
     row = connection.execute(f"SELECT {_SUMS} FROM model_calls WHERE day = ?", (day,)).fetchone()
     if row is None or row[0] is None:
         return ModelUsage()

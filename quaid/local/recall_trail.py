@@ -4,8 +4,6 @@ It says what was given to whom, for what evidence, and what was left out and why
 the question is where `recall.log` allows it, and with `off` there is no line.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -51,8 +49,8 @@ class Reasons(NamedTuple):
 
 def add(
     state: Path,
-    storage: Storage,
-    found: Recall,
+    storage: "Storage",
+    found: "Recall",
     *,
     door: str,
     session: str,

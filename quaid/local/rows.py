@@ -1,11 +1,8 @@
 """Every value of a database, whatever its tables are: read, cleaned of a text or of secrets, and written anew."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -13,9 +10,6 @@ from quaid.errors import DiskFailedError
 from quaid.local.database import open_local, translated
 from quaid.redaction import VERSION, admit
 from quaid.sqlite import DAILY, transaction
-
-if TYPE_CHECKING:
-    from apsw import SQLiteValue
 
 _MADE_AGAIN = ("model_answers", "project_notes", "doc_checks")
 """Tables of local.db whose rows go whole: half an answer is none."""
@@ -72,7 +66,7 @@ def redact_rows(path: Path) -> int:
 
 
 def _clean(connection: apsw.Connection, columns: Iterable[tuple[str, str]], clean: Callable[[bytes], bytes]) -> None:
-    def cleaned(*values: SQLiteValue) -> SQLiteValue:
+    def cleaned(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
         data = _encode(values[0])
         if data is None or (changed := clean(data)) == data:
             return values[0]
@@ -116,7 +110,7 @@ def find_phrases(path: Path, phrases: Sequence[str], owners: Mapping[str, str]) 
         for (name,) in list(connection.execute(query)):
             for phrase in phrases:
                 quoted = '"' + phrase.replace('"', '""').replace("\0", " ") + '"'
-                rows: list[tuple[SQLiteValue, ...]] = []
+                rows: list[tuple[apsw.SQLiteValue, ...]] = []
                 with suppress(apsw.SQLError):  # a text without a word is in no full-text index
                     rows = list(connection.execute(f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ?', (quoted,)))
                 for row in rows:

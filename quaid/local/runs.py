@@ -3,8 +3,6 @@
 Losing it costs asking some questions again; what was decided is in the history.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from base64 import b64decode, b64encode
@@ -240,7 +238,7 @@ _REFUSE = (
 _EACH_RUN = f"SELECT {_COLUMNS} FROM janitor_runs"
 
 
-def _insert(connection: apsw.Connection, run: Run) -> None:
+def _insert(connection: "apsw.Connection", run: Run) -> None:
     row = run._replace(decisions=json.dumps(run.decisions), degraded=json.dumps(run.degraded))  # type: ignore[arg-type]
     connection.execute(f"INSERT OR REPLACE INTO janitor_runs ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", row)
 

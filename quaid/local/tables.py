@@ -1,7 +1,5 @@
 """Tables of local.db whose every use opens the file, does its work and closes it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +33,8 @@ class Tables:
     SCHEMA: ClassVar[str]
     WAIT_MS: ClassVar[int] = 30_000
     """The time to wait for another process that writes."""
+    IS_RELAXED: ClassVar[bool] = False
+    """Whether a power failure may take back the last writes, which then need not wait for the disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,10 +51,10 @@ class Tables:
                 return list(connection.execute(query, values))
 
     @contextmanager
-    def _open(self) -> Iterator[apsw.Connection]:
+    def _open(self) -> Iterator["apsw.Connection"]:
         from quaid.local.database import open_local, translated
 
-        connection = open_local(self.path, self.SCHEMA, self.WAIT_MS)
+        connection = open_local(self.path, self.SCHEMA, self.WAIT_MS, relaxed=self.IS_RELAXED)
         try:
             with translated(connection):
                 yield connection
@@ -62,7 +62,7 @@ class Tables:
             connection.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
+    def _transaction(self) -> Iterator["apsw.Connection"]:
         from quaid.sqlite import transaction
 
         with self._open() as connection, transaction(connection):

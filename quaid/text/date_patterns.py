@@ -7,7 +7,10 @@ group `date`, where there is one, is the date without its preposition.
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import partial
+from typing import TypeVar
 
+T = TypeVar("T")
 Window = tuple[date, date]
 """First and last day, both included."""
 Resolve = Callable[[re.Match[str], date], Window | None]
@@ -54,20 +57,16 @@ LEADS: list[tuple[re.Pattern[str], ResolveLead]] = []
 """The patterns that change the window of the date that they precede."""
 
 
-def _rule(pattern: str) -> Callable[[Resolve], Resolve]:
-    def register(resolve: Resolve) -> Resolve:
-        RULES.append((re.compile(pattern, re.IGNORECASE), resolve))
+def _register(rules: list[tuple[re.Pattern[str], T]], pattern: str) -> Callable[[T], T]:
+    def register(resolve: T) -> T:
+        rules.append((re.compile(pattern, re.IGNORECASE), resolve))
         return resolve
 
     return register
 
 
-def _lead(pattern: str) -> Callable[[ResolveLead], ResolveLead]:
-    def register(resolve: ResolveLead) -> ResolveLead:
-        LEADS.append((re.compile(pattern, re.IGNORECASE), resolve))
-        return resolve
-
-    return register
+_rule = partial(_register, RULES)
+_lead = partial(_register, LEADS)
 
 
 @_rule(rf"(?<![\w-]){_YEAR}[-/]([0-9]{{1,2}})[-/]([0-9]{{1,2}})(?![0-9/-])")

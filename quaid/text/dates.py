@@ -9,8 +9,6 @@ is the latest one that has begun, as memory looks back. Weeks begin on Monday; a
 northern year, and winter has the year that it begins in.
 """
 
-from __future__ import annotations
-
 import calendar
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -182,7 +180,7 @@ def read_period(written: str, *, end: bool = False) -> str | None:
     return None
 
 
-def _find_windows(rules: Rules[T], text: str, given: T) -> Iterator[tuple[re.Match[str], Window]]:
+def _find_windows(rules: Rules[T], text: str, given: T) -> Iterator[tuple[re.Match[str], "Window"]]:
     for pattern, resolve in rules:
         for match in pattern.finditer(text):
             try:

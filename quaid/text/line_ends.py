@@ -2,9 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile
+from os.path import commonprefix
 
 _END = re.compile(r"(\r\n|\r|\n)")
 
@@ -20,8 +19,8 @@ def restore_lines(before: str, changed: str, shown: str | None = None) -> str:
     usual = Counter(ends[:-1]).most_common(1)[0][0] if len(ends) > 1 else "\n"
     lines: list[str] = []
     # The number of each new line with that of the old line that it replaces, None for a further one.
-    head = _count_same(edited, new)
-    tail = _count_same(edited[head:][::-1], new[head:][::-1])
+    head = len(commonprefix([edited, new]))  # noqa: RUF071 - of lines, not of paths
+    tail = len(commonprefix([edited[head:][::-1], new[head:][::-1]]))  # noqa: RUF071
     middle = edited[head : len(edited) - tail], new[head : len(new) - tail]
     pairs: list[tuple[int | None, int]] = [(place, place) for place in range(head)]
     for _, start, end, first, last in SequenceMatcher(None, *middle).get_opcodes():
@@ -44,8 +43,3 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     """Return the lines of a text and their ends; that of the last is empty."""
     pieces = _END.split(text)
     return pieces[::2], [*pieces[1::2], ""]
-
-
-def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
-    """The length of their common beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

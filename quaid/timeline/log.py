@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from quaid.history.authorship import Authors, Who
 from quaid.janitor.vetoes import CLIENT, RUN, TASK, TYPED
 from quaid.model import Commit, Kind, note_name
 from quaid.timeline.changes import MemoryChange, Versions
+from quaid.vault import differences
 
 MAX_READ = 300
 """A commit with more files is described by its subject alone."""
 MAX_NAMED = 2
 """So many facts or notes of a commit are named; more are counted."""
-MAX_QUOTED = 60
-"""Characters of a statement that a line quotes."""
+quote = partial(differences.quote, most=60)
+"""The form of a statement in a line."""
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
 _DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"}
 _DONE |= {"review": "answered:", "dispute": "disputed"}
@@ -139,8 +141,3 @@ def _phrase(verb: str, named: Sequence[str], noun: str) -> Iterator[str]:
     else:
         things = " and ".join(named)
     yield f"{verb} {things}"
-
-
-def quote(text: str) -> str:
-    """Return a statement as a line quotes it."""
-    return f"“{text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1].rstrip() + '…'}”"

@@ -50,7 +50,7 @@ def describe(kind: Kind, befores: Sequence[bytes | None], after: bytes | None, t
         sentences.append(f"turn {first} added" if first == last else f"turns {first} to {last} added")
     for how, found in lines.items():
         if found:
-            sentences.append(f"{len(found)} {'line' if len(found) == 1 else 'lines'} {how}: {_quoted(found[0])}")
+            sentences.append(f"{len(found)} {'line' if len(found) == 1 else 'lines'} {how}: {quote(found[0])}")
     return sentences
 
 
@@ -87,12 +87,12 @@ def _describe_one(what: str, before: str | None, after: str | None) -> str:
         return f"edge {how}: {before or after}"
     if what.startswith(_TURN):
         if before and after:
-            changed = f"{_quoted(before)} → {_quoted(after)}"
+            changed = f"{quote(before)} → {quote(after)}"
         else:  # a forgotten turn is an empty one
             changed = "removed" if after is None else "restored" if after else "forgotten"
         return f"turn {what.removeprefix(_TURN)} {changed}"
     if what == _STATEMENT:
-        return f"{_quoted(before or '')} → {_quoted(after or '')}" if is_reworded else f"statement {how}"
+        return f"{quote(before or '')} → {quote(after or '')}" if is_reworded else f"statement {how}"
     if is_reworded:
         return f"{what} {_short(before or '')} → {_short(after or '')}"
     return f"{what} removed, was {_short(before or '')}" if after is None else f"{what} set to {_short(after)}"
@@ -106,10 +106,11 @@ def _in_words(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _quoted(text: str) -> str:
-    return f"“{_short(text)}”"
+def quote(text: str, most: int = MAX_QUOTED) -> str:
+    """Return a text on a line as a sentence quotes it, with an ellipsis if it is longer than `most` characters."""
+    return f"“{_short(text, most)}”"
 
 
-def _short(text: str) -> str:
+def _short(text: str, most: int = MAX_QUOTED) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1].rstrip() + "…"
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

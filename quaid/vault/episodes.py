@@ -16,7 +16,7 @@ shows neither. Lines that were escaped already get one more, so that reading tak
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -119,6 +119,12 @@ def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]
                 said_at = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
         turns.append(EpisodeTurn(block.number, speaker, text, said_at, block.start, block.end))
     return turns
+
+
+def read_count(fields: Mapping[str, object], key: str) -> int | None:
+    """Return a number of turns in the head of an episode; None where there is none."""
+    value = str(fields.get(key) or "")
+    return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
 
 
 def says_turn(body: str, number: int) -> bool:

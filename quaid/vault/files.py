@@ -7,7 +7,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -406,13 +406,6 @@ def opened(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def find_touched(handles: Sequence[tuple[int, bytes]]) -> Iterator[int]:
-    """The places of those open files, each with the bytes it had, that an editor has written to or still has open."""
-    for place, (handle, before) in enumerate(handles):
-        if is_written(handle) or read_now(handle) != before:
-            yield place
 
 
 def is_at(handle: int, path: Path) -> bool:

@@ -118,6 +118,18 @@ def list_values(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [value] if isinstance(value, str) else []
 
 
+def read_items(value: object) -> Iterator[str | None]:
+    """Yield the items of a list, or of a text with commas, as words; None for an item that is something else."""
+    for item in value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ():
+        match item:
+            case str():
+                yield item.strip()
+            case [[str(name)]]:  # an unquoted [[Link]]
+                yield f"[[{name}]]"
+            case _:
+                yield None
+
+
 def body_start(text: str) -> int:
     """The offset at which the body begins (0 when there is no head)."""
     place = _split(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any, Literal, Self
 from unicodedata import category, combining, normalize
 
 from quaid.errors import BadInputError
@@ -298,28 +298,15 @@ def entity_path(name: str) -> str:
     return f"entities/{cleaned}.md"
 
 
-def snippets_path(core: str) -> str:
-    """`SOUL.md` -> `snippets/SOUL.snippets.md`
+def side_path(core: str, kind: Literal["snippets", "journal"]) -> str:
+    """`SOUL.md` -> `snippets/SOUL.snippets.md` or `journal/SOUL.journal.md`
 
     Raises:
         BadInputError: `core` is not a core note.
     """
-    return f"snippets/{_core_stem(core)}.snippets.md"
-
-
-def journal_path(core: str) -> str:
-    """`SOUL.md` -> `journal/SOUL.journal.md`
-
-    Raises:
-        BadInputError: `core` is not a core note.
-    """
-    return f"journal/{_core_stem(core)}.journal.md"
-
-
-def _core_stem(core: str) -> str:
     if core not in CORE_FILES:
         raise BadInputError(f"{core!r} is not a core note. Snippets and journal exist for {', '.join(CORE_FILES)}.")
-    return core.removesuffix(".md")
+    return f"{kind}/{core.removesuffix('.md')}.{kind}.md"
 
 
 def _full_width(refused: re.Match[str]) -> str:

@@ -168,9 +168,13 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def append_line(text: str, line: str) -> str:
-    """`text` with a line added at its end, in its own newline style; a missing final newline stays missing."""
-    newline = newline_of(text)
+def append_edge(text: str, edge: Edge, *, own: bool = False) -> str:
+    """Return a note with one more edge at its end, in the note's newline style, and set off from a paragraph above it,
+    of which it would become a part.
+    """
+    newline, lines, line = newline_of(text), text.rstrip().splitlines(), edge_line(edge, own=own)
+    if lines and not lines[-1].startswith(("- ", "* ", "+ ", "---")):
+        text = text.rstrip("\r\n") + newline * 2
     if text.endswith("\n"):
         return f"{text}{line}{newline}"
     return f"{text}{newline}{line}" if text else f"{line}\n"
@@ -261,22 +265,11 @@ class _Fields:
 
     def list(self, key: str) -> list[str]:
         value = self._fields.get(key)
-        if isinstance(value, str):
-            return [part.strip() for part in value.split(",") if part.strip()]
-        if value is None:
-            return []
-        if not isinstance(value, list):
+        items = list(frontmatter.read_items(value))
+        if value is not None and not isinstance(value, (str, list)):
             self.problems.append(f"{key} should be a list")
-            return []
-        items: list[str] = []
-        for item in value:
-            match item:
-                case str():
-                    items.append(item.strip())
-                case [[str(name)]]:  # an unquoted [[Link]]
-                    items.append(f"[[{name}]]")
-                case _:
-                    self.problems.append(f"{key} should be a list of words")
+        if None in items:
+            self.problems.append(f"{key} should be a list of words")
         return list(filter(None, items))
 
     def number(self, key: str) -> float | None:

@@ -2,14 +2,13 @@
 
 import os
 import re
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import NamedTuple
 
 from quaid.config import render_setting
 from quaid.errors import BadInputError
 from quaid.model import Edit, Kind
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, data_folder
 from quaid.vault import files, frontmatter, layout
 from quaid.vault.layout import FOLDERS, Layout
 
@@ -29,18 +28,12 @@ class VaultPlan(NamedTuple):
     folder: str = ""
 
 
-def template_folder() -> Path:
-    """Return vault-template/ of the wheel, else of the checkout."""
-    packaged = Path(str(package_files("quaid"))) / "data" / "vault-template"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "vault-template"
-
-
 def plan_template(root: Path, *, adopt: bool, folder: str = "") -> list[Edit]:
     """Return the files to add. `adopt` adds as little as possible to a folder that has notes already; `folder` is the
     one that will hold Quaid's folders.
     """
     planned = []
-    for source in sorted(template_folder().iterdir()):
+    for source in sorted(data_folder("vault-template").iterdir()):
         rel_path = _DOTTED.get(source.name, source.name)
         if (adopt and rel_path not in ADOPTED) or os.path.lexists(root / rel_path):
             continue

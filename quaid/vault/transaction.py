@@ -7,8 +7,6 @@ cannot be finished is undone and set aside: it must not be in the way of every l
 commit stays in the vault and waits for the next write, and so does one that is worth no commit (uncommitted.py).
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import hashlib
@@ -81,6 +79,28 @@ class History(Protocol):
 
     def has_commit(self, commit_id: str) -> bool:
         """Return True if git has this commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class VaultChange:
+    """Edits and the commit that records them.
+
+    `key` identifies the call that planned it; `answer` is the result of that call if it is repeated after a crash.
+    """
+
+    key: str
+    edits: tuple[Edit, ...]
+    message: Message
+    author: tuple[str, str] | None = None
+    answer: str = ""
+    merged: str | None = None
+    """The commit that this one merges."""
+    stays: bool = False
+    """True if its files stay in the vault though git refuses to commit them."""
+    travels: bool = False
+    """True if it is worth no commit of its own and goes along with the next one."""
+    adopted: str | None = None
+    """The commit, made elsewhere, that has the edits and that the branch is brought to: there is none to make."""
 
 
 @contextmanager
@@ -274,9 +294,9 @@ def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iter
 
 def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
     """Look at the old files a last time: text that an editor saved into one belongs to the note."""
-    for place in files.find_touched([(handle, edit.before or b"") for handle, edit in old]):
-        handle, edit = old[place]
-        if files.is_at(handle, root / edit.rel_path):
+    for handle, edit in old:
+        is_touched = files.is_written(handle) or files.read_now(handle) != edit.before
+        if not is_touched or files.is_at(handle, root / edit.rel_path):
             continue
         try:
             data, now = files.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
@@ -307,28 +327,6 @@ REASON_FILE = "reason.txt"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class VaultChange:
-    """Edits and the commit that records them.
-
-    `key` identifies the call that planned it; `answer` is the result of that call if it is repeated after a crash.
-    """
-
-    key: str
-    edits: tuple[Edit, ...]
-    message: Message
-    author: tuple[str, str] | None = None
-    answer: str = ""
-    merged: str | None = None
-    """The commit that this one merges."""
-    stays: bool = False
-    """True if its files stay in the vault though git refuses to commit them."""
-    travels: bool = False
-    """True if it is worth no commit of its own and goes along with the next one."""
-    adopted: str | None = None
-    """The commit, made elsewhere, that has the edits and that the branch is brought to: there is none to make."""
-
-
 def intent_path(root: Path) -> Path:
     """Return the path of the intention."""
     return state_folder(root) / PENDING_FILE
@@ -346,19 +344,10 @@ def write_intent(root: Path, change: VaultChange) -> None:
 
 def describe_change(change: VaultChange) -> dict[str, Any]:
     """Return a change as plain JSON, which `parse_change` reads."""
-    return {
-        "key": change.key,
-        "subject": change.message.subject,
-        "body": change.message.body,
-        "trailers": change.message.trailers,
-        "author": change.author,
-        "answer": change.answer,
-        "merged": change.merged,
-        "stays": change.stays,
-        "travels": change.travels,
-        "adopted": change.adopted,
-        "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
-    }
+    fields = {name: getattr(change, name) for name in VaultChange.__slots__}
+    message = (change.message.subject, change.message.body, change.message.trailers)
+    edits = [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits]
+    return {**fields, "message": message, "edits": edits}
 
 
 def read_intent(root: Path) -> VaultChange | None:
@@ -408,7 +397,8 @@ def parse_change(text: bytes) -> VaultChange:
         ValueError, KeyError, TypeError, AttributeError, RecursionError: it is not as Quaid writes them.
     """
     data: dict[str, Any] = json.loads(text)
-    message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
+    subject, body, trailers = data["message"]
+    message = Message(_text(subject), _text(body), tuple(map(_pair, trailers)))
     edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
     merged, adopted = data["merged"], data.get("adopted")
     for edit in edits:

@@ -386,7 +386,7 @@ class TestState:
         target = tmp_path / "target"
         target.write_text("untouched")
         (stranger / ".quaid" / planted).symlink_to(target)
-        edit = {"edits": [[".git/config", None, "cHduZWQ="]], "key": "k", "subject": "s", "body": "", "trailers": []}
+        edit = {"edits": [[".git/config", None, "cHduZWQ="]], "key": "k", "message": ["s", "", []]}
         if planted == "pending.json":
             (stranger / ".quaid/pending.json").unlink()
             (stranger / ".quaid/pending.json").write_text(

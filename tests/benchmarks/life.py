@@ -21,7 +21,8 @@ from janitor_context import _nothing
 from janitor_facts import answer_pairs
 from model_service import Service
 
-from quaid.llm.prompts import Prompt, load_prompt, prompts_folder
+from quaid.llm.prompts import Prompt, load_prompt
+from quaid.place import data_folder
 
 OWNER = "Maya Brandt"
 NAMES = (OWNER, "Maya")
@@ -292,7 +293,7 @@ def is_trivia(text: str) -> bool:
 
 @cache
 def _prompts() -> tuple[Prompt, ...]:
-    return tuple(load_prompt(path.stem) for path in sorted(prompts_folder().glob("*.md")))
+    return tuple(load_prompt(path.stem) for path in sorted(data_folder("prompts").glob("*.md")))
 
 
 @dataclass

@@ -32,8 +32,9 @@ from replay import DATA, Replay, answers, write_sessions
 from quaid import Memory
 from quaid.errors import QuaidError
 from quaid.janitor.runner import RunOptions
-from quaid.llm.prompts import Prompt, load_prompt, prompts_folder
+from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import coerce
+from quaid.place import data_folder
 
 BYTES_PER_TOKEN = 4
 COLUMNS = ("calls", "fixed", "input", "output", "sum")
@@ -136,7 +137,7 @@ def tokens(*texts: str) -> int:
 
 
 def _prompt_names() -> list[str]:
-    return sorted(path.stem for path in prompts_folder().glob("*.md"))
+    return sorted(path.stem for path in data_folder("prompts").glob("*.md"))
 
 
 def _schema_of(body: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -14,12 +14,12 @@ from model_service import PROMPT, colour
 
 from quaid.errors import PromptError
 from quaid.llm.answers import find_answer
-from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
+from quaid.llm.prompts import load_prompt, parse_prompt
 from quaid.llm.schema import coerce, kinds_of, violations, without_limits
-from quaid.place import state_folder
+from quaid.place import data_folder, state_folder
 from quaid.text.invisible import without_unseen
 
-SHIPPED = sorted(path.stem for path in prompts_folder().glob("*.md"))
+SHIPPED = sorted(path.stem for path in data_folder("prompts").glob("*.md"))
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
 
 
@@ -69,7 +69,7 @@ def test_the_owners_version_goes_first(tmp_path):
     own = state_folder(tmp_path) / "prompts"
     assert load_prompt("rerank", own) == load_prompt("rerank")
     own.mkdir(parents=True)
-    shipped = (prompts_folder() / "rerank.md").read_text(encoding="utf-8")
+    shipped = (data_folder("prompts") / "rerank.md").read_text(encoding="utf-8")
     (own / "rerank.md").write_text(shipped.replace("You judge", "You strictly judge"), encoding="utf-8")
     mine = load_prompt("rerank", own)
     assert mine.system.startswith("You strictly judge")

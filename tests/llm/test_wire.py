@@ -386,14 +386,15 @@ COUNTED = {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum
 
 
 def test_the_schema_of_each_prompt_compiles_in_llama_cpp(service):
-    from quaid.llm.prompts import load_prompt, prompts_folder
+    from quaid.llm.prompts import load_prompt
+    from quaid.place import data_folder
 
     def walk(schema):
         yield schema
         for part in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
             yield from walk(part)
 
-    names = [path.stem for path in sorted(prompts_folder().glob("*.md"))]
+    names = [path.stem for path in sorted(data_folder("prompts").glob("*.md"))]
     assert len(names) > 10
     for name in names:
         prompt = load_prompt(name)

@@ -213,7 +213,7 @@ def test_two_notes_of_one_entity_become_one_and_links_lead_there(machines: Machi
     )
     machines.meet()
     machines.settle()
-    assert machines.settled.joined == (("entities/Maya Chen.md", "entities/Maya.md"),)
+    assert machines.settled[0] == [("entities/Maya Chen.md", "entities/Maya.md")]
     assert read(here, "entities/Maya Chen.md").endswith("- lives_in [[Rome]]\n- works_at [[Acme]]\n")
     assert "[[Maya Chen|Maya]] takes tea.\n\n- [[Maya Chen|Maya]] likes [[Tea]]" in read(here, "facts/2026/11/tea.md")
     assert (here.root / "entities/Tom.md").exists()  # a pet is not the cat's alias of a person
@@ -245,7 +245,7 @@ def test_contradictory_statements_of_one_fact_become_two_and_a_question(machines
     there.write("facts/2026/11/born.md", fact("born", "Maya was born on 14 April.", "confirmations: 2\n"))
     machines.meet()
     machines.settle()
-    (question,) = machines.settled.questions
+    (question,) = machines.settled[1]
     assert "Maya was born on 4 April." in read(here, question)
     assert "Maya was born on 14 April." in read(here, question)
     facts = sorted(path.read_text().split("---\n")[2] for path in here.root.glob("facts/*/*/*.md"))

@@ -12,7 +12,7 @@ from recall_index import candidate
 from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, PromptError
-from quaid.llm.prompts import prompts_folder
+from quaid.place import data_folder
 from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, MAX_REACHED, blend, judge_memories
 
 QUESTION = "Which milk does Maya take?"
@@ -131,7 +131,7 @@ def test_retries_stay_within_the_budget(service):
 
 
 def test_the_owner_may_judge_by_rules_of_their_own(service, tmp_path):
-    text = (prompts_folder() / "rerank.md").read_text(encoding="utf-8")
+    text = (data_folder("prompts") / "rerank.md").read_text(encoding="utf-8")
     (tmp_path / "rerank.md").write_text(text.replace("You judge", "You mildly judge"), encoding="utf-8")
     judge(service, own_prompts=tmp_path)
     assert service.asked[0]["messages"][0]["content"].startswith("You mildly judge")

@@ -20,9 +20,10 @@ from quaid.embed import open_embedder
 from quaid.http import Wire
 from quaid.llm.claude_code import ClaudeCodeProvider
 from quaid.llm.exchange import Request
-from quaid.llm.prompts import load_prompt, prompts_folder
+from quaid.llm.prompts import load_prompt
 from quaid.llm.providers import RemoteProvider
 from quaid.local.notifications import deliver
+from quaid.place import data_folder
 from quaid.redaction import admit_payload
 from quaid.settings import EmbeddingSettings, ModelSettings, NotificationSettings
 
@@ -184,7 +185,7 @@ def test_a_key_in_a_header_and_the_name_of_a_model_arrive_as_they_are(listener: 
     assert json.dumps(named).encode() in listener.sent[0]
 
 
-@for_each("name", sorted(path.stem for path in prompts_folder().glob("*.md")))
+@for_each("name", sorted(path.stem for path in data_folder("prompts").glob("*.md")))
 def test_a_prompt_of_quaid_arrives_as_it_is(name: str) -> None:
     prompt = load_prompt(name)
     inputs = prompt.fill(dict.fromkeys(prompt.slots, "Maya likes tea."))

@@ -364,11 +364,13 @@ def test_a_rendered_entity_reads_back(aliases, target):
 
 
 @given(st.text(max_size=30), _words)
-def test_an_appended_line_is_the_last_and_the_rest_stays(text, line):
-    longer = notes.append_line(text, line)
-    assert longer.startswith(text)
-    assert longer.rstrip("\r\n").endswith(line)
-    assert longer.endswith("\n") == (text.endswith("\n") or not text)
+def test_an_appended_edge_is_the_last_line_and_the_rest_stays(text, name):
+    edge = Edge("Maya", "knows", name)
+    longer = notes.append_edge(text, edge)
+    assert longer.startswith(text.rstrip("\r\n"))
+    assert longer.rstrip("\r\n").endswith(notes.edge_line(edge))
+    item = f"{text}\n- a"
+    assert notes.append_edge(item, edge) == f"{item}{notes.newline_of(item)}{notes.edge_line(edge)}"
 
 
 @given(st.text(max_size=60) | st.text(max_size=30).map(lambda text: f"---\na: 1\n---\n{text}"))

@@ -169,13 +169,11 @@ def test_any_text_can_be_read(text):
 
 
 def test_the_files_are_those_of_the_core_notes_only():
-    assert [layout.snippets_path(name) for name in CORE_FILES][:2] == [
+    assert [layout.side_path(name, "snippets") for name in CORE_FILES][:2] == [
         "snippets/SOUL.snippets.md",
         "snippets/USER.snippets.md",
     ]
-    assert layout.journal_path("SOUL.md") == "journal/SOUL.journal.md"
+    assert layout.side_path("SOUL.md", "journal") == "journal/SOUL.journal.md"
     for name in ("soul.md", "../SOUL.md", "notes.md", ""):
         with pytest.raises(BadInputError, match="not a core note"):
-            layout.snippets_path(name)
-        with pytest.raises(BadInputError, match="not a core note"):
-            layout.journal_path(name)
+            layout.side_path(name, "journal")

@@ -8,11 +8,14 @@ import io
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, cast
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from typing import IO, cast
 
 from quaid.capture.cleaning import clean_name, clean_text
 from quaid.capture.transcripts.agents import Codex, Gemini, Hermes, OpenClaw
@@ -27,6 +30,7 @@ from quaid.text.invisible import whole
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
 _START_BYTES = 2**18
+_MEMORY_BYTES = 16 * 2**20
 
 FORMATS: tuple[type[Format], ...] = (ClaudeCode, Codex, Gemini, OpenClaw, Hermes, JsonLines, PlainText)
 """Tried in this order; plain text takes any text that is not JSON, so it stays last."""
@@ -70,7 +74,8 @@ def read_conversations(
         elif hasattr(source, "read"):  # an open file is not a subclass of typing.IO
             stream, given = cast("IO[bytes]", source), getattr(source, "name", None)
             name = given if isinstance(given, str) else name
-            yield from _finish(stream, name, session, formats)
+            with _rewindable(stream) as rewindable:
+                yield from _finish(rewindable, name, session, formats)
         else:
             turns = (replace(turn, text=clean_text(turn.text), speaker=whole(turn.speaker)) for turn in source)
             yield Conversation(tuple(turns), whole(session))
@@ -110,15 +115,27 @@ def _finish(
     yield replace(last, skipped=dict(Counter(last.skipped) + skipped))
 
 
+@contextmanager
+def _rewindable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Yield the stream, or a copy of one that cannot be read twice, such as a pipe."""
+    if stream.seekable():
+        yield stream
+        return
+    with SpooledTemporaryFile(max_size=_MEMORY_BYTES) as copy:
+        copyfileobj(stream, copy)
+        copy.seek(0)
+        yield copy
+
+
 def _read(
     stream: IO[bytes], name: str, skipped: Counter[str], formats: tuple[type[Format], ...]
 ) -> Iterator[Conversation]:
     is_log = formats is not FORMATS
     documents = DOCUMENTS if not is_log else (Gemini,) if Gemini in formats else ()
-    start = _read_start(stream)
-    from_start = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
+    begin, start = stream.tell(), _read_start(stream)
+    stream.seek(begin)
     if start.startswith(_ARCHIVE_STARTS) and not is_log:
-        for chunks in read_archive(stream if stream.seekable() else from_start, name):
+        for chunks in read_archive(stream, name):
             first = next(chunks, b"")
             document = _find_document(first)
             if document is not None:
@@ -134,9 +151,9 @@ def _read(
     if document is None or _has_whole_line(start):
         form = next((form for form in formats if form.recognises(head)), None)
     if form is not None:
-        yield from form(skipped).read(read_lines(from_start, skipped))
+        yield from form(skipped).read(read_lines(stream, skipped))
     elif document is not None:
-        yield from _read_documents(iter(partial(from_start.read, _START_BYTES), b""), document, skipped)
+        yield from _read_documents(iter(partial(stream.read, _START_BYTES), b""), document, skipped)
     elif is_log:
         raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
     else:
@@ -168,45 +185,16 @@ def _find_document(start: bytes, documents: Sequence[type[DocumentFormat]] = DOC
 
 def _read_start(stream: IO[bytes]) -> bytes:
     """Return enough to recognise the format: a whole line, unless it is a document in one line of any length."""
-    start = _read_up_to(stream, _START_BYTES)
+    start = stream.read(_START_BYTES)
     while not _has_whole_line(start) and start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         if _find_document(start) is not None:
             break
-        more = _read_up_to(stream, len(start))
+        more = stream.read(len(start))
         start += more
         if not more or len(start) >= LINE_LIMIT_BYTES:
             break
     return start
 
 
-def _read_up_to(stream: IO[bytes], size: int) -> bytes:
-    pieces = []
-    while size > 0 and (piece := stream.read(size)):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
-
-
 def _has_whole_line(start: bytes) -> bool:
     return len(start) < _START_BYTES or b"\n" in start.strip()
-
-
-class _Rewound(io.RawIOBase):
-    """A stream from its start, of which some was read already."""
-
-    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
-        super().__init__()
-        self._start = memoryview(start)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._start:
-            piece: bytes | memoryview = self._start[: len(buffer)]
-            self._start = self._start[len(piece) :]
-        else:
-            piece = self._rest.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)

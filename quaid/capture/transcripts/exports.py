@@ -30,7 +30,6 @@ UNPACKED_LIMIT_BYTES = 4 * 2**30
 """The maximum size of all conversations of an archive; an archive that holds more is a trap."""
 
 _CHUNK_BYTES = 2**20
-_MEMORY_BYTES = 16 * 2**20
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_][0-9]+)?\.json", re.IGNORECASE)
 _DECODER = json.JSONDecoder(strict=False)
 _SEPARATORS = re.compile(r"[\s,\[\]\0\ufeff]*")
@@ -264,8 +263,6 @@ def _make_decoder(start: bytes) -> codecs.IncrementalDecoder:
 
 def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
     """Yield the chunks of each `conversations.json`, or `conversations-000.json` and so on, in order."""
-    import shutil
-    import tempfile
     import zipfile
 
     left = UNPACKED_LIMIT_BYTES
@@ -282,22 +279,19 @@ def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
                     )
                 yield chunk
 
-    with _explain_damage(name), tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as copy:
-        if not stream.seekable():
-            shutil.copyfileobj(stream, copy)
-        with zipfile.ZipFile(stream if stream.seekable() else copy) as archive:
-            members = [
-                entry
-                for entry in archive.infolist()
-                if _CONVERSATIONS.fullmatch(entry.filename) and not entry.filename.startswith("__MACOSX/")
-            ]
-            if not members:
-                raise BadInputError(
-                    f"{name} is a ZIP archive without conversations.json. Give the archive as ChatGPT or Claude.ai "
-                    "sent it, or a transcript taken out of it."
-                )
-            for member in sorted(members, key=lambda entry: entry.filename):
-                yield unpack(member)
+    with _explain_damage(name), zipfile.ZipFile(stream) as archive:
+        members = [
+            entry
+            for entry in archive.infolist()
+            if _CONVERSATIONS.fullmatch(entry.filename) and not entry.filename.startswith("__MACOSX/")
+        ]
+        if not members:
+            raise BadInputError(
+                f"{name} is a ZIP archive without conversations.json. Give the archive as ChatGPT or Claude.ai "
+                "sent it, or a transcript taken out of it."
+            )
+        for member in sorted(members, key=lambda entry: entry.filename):
+            yield unpack(member)
 
 
 @contextmanager

@@ -8,14 +8,12 @@ merged. A fact is compared when it is new or says something else than before, wh
 with its judgements.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from quaid.capture.facts import render_statement, supersede
 from quaid.claims import (
@@ -39,6 +37,7 @@ from quaid.janitor import fact_edits
 from quaid.janitor.decision import CORRECT, fact_evidence
 from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines, read_judgements, set_aside_keys
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, read_change, show_change, statement_problem, without_empty
+from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import estimate_tokens
@@ -57,9 +56,6 @@ from quaid.vault import headings, notes
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from quaid.janitor.questions import Question
-
 
 TASK = "compare"
 _ENDS = ("from", "until", "a_from", "a_until", "b_from", "b_until")
@@ -102,7 +98,7 @@ class Pair:
     """Whether they are compared however little they have in common."""
 
     @classmethod
-    def of(cls, one: Document, other: Document, likeness: float, *, is_required: bool = False) -> Pair:
+    def of(cls, one: Document, other: Document, likeness: float, *, is_required: bool = False) -> Self:
         first, second = sorted((one, other), key=lambda fact: (order_key(fact.created), fact.id))
         return cls(first, second, likeness, is_required)
 
@@ -260,7 +256,7 @@ class PairFinder:
                     yield Pair.of(fact, by_chunk[chunk_id], round(min(1.0, score / own), 4))
 
     def _near(
-        self, facts: Sequence[Document], matrix: npt.NDArray[np.float32], wanted: Collection[str]
+        self, facts: Sequence[Document], matrix: "npt.NDArray[np.float32]", wanted: Collection[str]
     ) -> Iterator[Pair]:
         """Yield those of `facts` with the ids `wanted`, each with its nearest neighbours by their vectors, `matrix`.
         Whether a neighbour is near enough does not matter if it has none that is nearer.

@@ -40,14 +40,7 @@ from quaid.text.quoting import neutralise
 from quaid.text.stop_words import STOP_WORDS
 from quaid.text.words import find_words
 from quaid.vault import core_notes, headings, layout, markdown, notes, replacements
-from quaid.vault.core_notes import (
-    DatedSection,
-    archive_path,
-    insert_entry,
-    list_bullets,
-    parse_entries,
-    remove_entries,
-)
+from quaid.vault.core_notes import DatedSection, list_bullets
 from quaid.vault.replacements import ChangeProblem, Replacement
 
 SNIPPETS, WORKSPACE = "snippets", "workspace"
@@ -259,7 +252,7 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
         outdated = _find_outdated(note, replaced)
         items = list(outdated)
         if not _find_excess(context, note.rel_path, _without_own(context, note)):
-            path = context.layout.place(layout.snippets_path(note.rel_path))
+            path = context.layout.place(layout.side_path(note.rel_path, "snippets"))
             text = _read_text(context, path)[1] if context.settings.systems.journal else ""
             lines = [line for section in core_notes.parse_observations(text) for line in section.texts]
             items += {headings.text_key(line): Item(note.rel_path, line, path) for line in lines}.values()
@@ -295,12 +288,12 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
 def _list_entries(context: TaskContext, note: Edit, settled: Collection[str]) -> dict[str, Item]:
     """Return the entries of a journal by the key of their judgement, if they are due, or were judged next to this note.
 
-    An entry that comes to nothing yet is read again with new ones.
+    An entry that comes to nothing yet is read again with new ones; one of today may still grow.
     """
-    path, today = context.layout.place(layout.journal_path(note.rel_path)), context.day  # one of today may still grow
+    path = context.layout.place(layout.side_path(note.rel_path, "journal"))
     text = _read_text(context, path)[1] if context.settings.systems.journal else ""
-    texts = [_render_entry(entry) for entry in parse_entries(text) if entry.texts]
-    items = [Item(note.rel_path, text, path) for text in dict.fromkeys(texts) if text[:10] < today]
+    texts = [_render_entry(entry) for entry in core_notes.parse_entries(text) if entry.texts]
+    items = [Item(note.rel_path, text, path) for text in dict.fromkeys(texts) if text[:10] < context.day]
     items = [item for item in items if item.evidence not in settled]
     company = evidence_key("entries", notes.content_hash(note.before or b""), *(item.text for item in items))
     found = {evidence_key(SNIPPETS, *item, company): item for item in items}
@@ -463,7 +456,7 @@ def _fold(context: TaskContext, path: str, judged: Mapping[Item, Judgement]) -> 
     evidence = [item.evidence for item in done]
     key = evidence_key(SNIPPETS, path, *evidence, *cut)
     context.judgements.add(SNIPPETS, {evidence_key("evidence", key): " ".join(sorted(evidence))})
-    snippets = context.layout.place(layout.snippets_path(path))
+    snippets = context.layout.place(layout.side_path(path, "snippets"))
     before, observed = _read_text(context, snippets)
     rest = core_notes.remove_observations(observed, [item.text for item in done if item.source == snippets])
     edits = [*_edit(note, text), *([_remove_file_if_empty(snippets, before, rest)] if rest != observed else [])]
@@ -487,17 +480,17 @@ def adds_outdated(edit: Edit, replaced: Sequence[tuple[Document, Document | None
 
 def _archive(context: TaskContext, path: str, gone: Collection[str]) -> list[Edit]:
     """Move the entries `gone` from the journal of a core note to the archives of their months, word for word."""
-    journal = context.layout.place(layout.journal_path(path))
+    journal = context.layout.place(layout.side_path(path, "journal"))
     data, text = _read_text(context, journal)
-    entries = [entry for entry in parse_entries(text) if _render_entry(entry) in gone]
+    entries = [entry for entry in core_notes.parse_entries(text) if _render_entry(entry) in gone]
     moved: dict[str, Edit] = {}
     for entry in reversed(entries):
-        archive = archive_path(journal, entry.day)
+        archive = core_notes.archive_path(journal, entry.day)
         edit = moved.get(archive) or Edit(archive, before := context.read(archive), before)
-        after = insert_entry((edit.after or b"").decode("utf-8"), text[entry.start : entry.end])
+        after = core_notes.insert_entry((edit.after or b"").decode("utf-8"), text[entry.start : entry.end])
         moved[archive] = Edit(archive, edit.before, after.encode())
     changed = [edit for edit in moved.values() if edit.before != edit.after]
-    return [_remove_file_if_empty(journal, data, remove_entries(text, entries)), *changed] if entries else []
+    return [_remove_file_if_empty(journal, data, core_notes.remove_entries(text, entries)), *changed] if entries else []
 
 
 # -- important facts -------------------------------------------------------------------------------------------------

@@ -21,24 +21,7 @@ from quaid.janitor.model_text import clean_reason, find_unsupported, quote, show
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import compare
-from quaid.janitor.tasks.compare import (
-    MergeGroup,
-    Pair,
-    PairFinder,
-    PairQuestion,
-    days_compared,
-    find_asked_pair,
-    find_merge_problem,
-    join,
-    judgement_key,
-    lost_by_update,
-    mark_compared,
-    merge_decision,
-    repointed,
-    shortened,
-    solution_key,
-    unchanged_bytes,
-)
+from quaid.janitor.tasks.compare import MergeGroup, Pair, PairFinder, PairQuestion
 from quaid.local.claimed import OTHER_PERSON
 from quaid.local.runs import Decision
 from quaid.model import Edit, name_key
@@ -72,18 +55,18 @@ def plan_resolve(context: TaskContext) -> Iterator[Decision]:
     found = PairFinder(context)
     taken: set[str] = set()
     for question in context.answered:
-        pair = find_asked_pair(found.facts, question)
+        pair = compare.find_asked_pair(found.facts, question)
         decision = _follow(context, pair, question) if pair is not None else None
         if pair is not None and decision is not None:
             taken |= {pair.a.id, pair.b.id}
             yield decision
     if context.only_answers:
         return
-    compared = days_compared(context, compare.TASK, found.facts)
+    compared = compare.days_compared(context, compare.TASK, found.facts)
     new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
     vetoed = {veto.key for veto in context.vetoes}
     near = [pair for pair in found.pairs(new) if pair.may_clash and pair.key(TASK) not in vetoed]
-    compared_as = {pair: judgement_key(context, compare.TASK, pair) for pair in near}
+    compared_as = {pair: compare.judgement_key(context, compare.TASK, pair) for pair in near}
     known = read_judgements(context, compared_as.values())
     conflicts = [pair for pair, key in compared_as.items() if key in known and known[key].says in compare.CONFLICTS]
     judgements = _Resolving(context, TASK).judge_pairs(conflicts, MAX_RESOLVED)
@@ -103,9 +86,9 @@ def plan_resolve(context: TaskContext) -> Iterator[Decision]:
         if any(conflicts_of[fact] > 1 for fact in ids):
             continue  # what it becomes is compared with the others
         for fact, were in becomes:  # a fact that was compared as it was need not be as it will be
-            if len(days_compared(context, compare.TASK, were)) == len(were):
-                mark_compared(context, compare.TASK, [fact])
-    mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
+            if len(compare.days_compared(context, compare.TASK, were)) == len(were):
+                compare.mark_compared(context, compare.TASK, [fact])
+    compare.mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
 
 
 class _Resolving(PairQuestion):
@@ -146,13 +129,13 @@ def _find_wording_problem(pair: Pair, judgement: Judgement) -> str | None:
     """
     text, revised = judgement.text, {"revise_a": pair.a, "revise_b": pair.b}.get(judgement.keep)
     if judgement.says != "update":
-        return find_merge_problem(pair, text) if revised is None else "only an update is revised"
+        return compare.find_merge_problem(pair, text) if revised is None else "only an update is revised"
     if not text or statement_problem(text, f"{pair.a.text} {pair.b.text}"):
         return "merged_text must be one plain sentence"
     if added := find_unsupported(text, [pair.a.text, pair.b.text, *map(notes.format_day, judgement.days.values())]):
         return f"merged_text has {added[0]}, which neither gives"
     lost = find_lost_detail(text, pair.b.text)
-    missing = lost_by_update(text, revised.text) if revised is not None else [lost] if lost else []
+    missing = compare.lost_by_update(text, revised.text) if revised is not None else [lost] if lost else []
     return f"merged_text leaves out {', '.join(missing)}" if missing else None
 
 
@@ -203,8 +186,10 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> Resoluti
     except fact_edits.UNSAFE:
         return None
     is_story = judgement.says == "update" and judgement.keep == "both"  # its steps need no dates
-    if resolution is not None or is_story or any(unchanged_bytes(context, fact) is None for fact in (pair.a, pair.b)):
+    if resolution is not None or is_story:
         return resolution
+    if any(compare.unchanged_bytes(context, fact) is None for fact in (pair.a, pair.b)):
+        return None
     subject = f"which is true: {quote(pair.a.text, _TITLE)} or {quote(pair.b.text, _TITLE)}?"
     decision = _decide(pair, judgement, CONFLICT, (), subject, _SIGNED if is_outranked else "")
     why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
@@ -215,8 +200,8 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> Resoluti
 def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
     """Return None when the judgement does not say what to change, or that must stay as it is."""
     if judgement.keep == "merge":
-        claim = join(MergeGroup(pair.a, (pair.a,)), MergeGroup(pair.b, (pair.b,)), judgement)
-        decision = merge_decision(context, TASK, claim) if claim is not None else None
+        claim = compare.join(MergeGroup(pair.a, (pair.a,)), MergeGroup(pair.b, (pair.b,)), judgement)
+        decision = compare.merge_decision(context, TASK, claim) if claim is not None else None
         return (decision, [(claim.fact, claim.members)]) if claim is not None and decision else None
     if judgement.keep == "both":
         return _date(context, pair, judgement)
@@ -275,7 +260,7 @@ def _revised(fact: Document, judgement: Judgement) -> Document:
 def _revise(context: TaskContext, pair: Pair, judgement: Judgement) -> Decision | None:
     """Return the decision to give a fact the day that another one has moved; None when it has changed since."""
     fact = _winner_first(pair, judgement)[1]
-    data = unchanged_bytes(context, fact)
+    data = compare.unchanged_bytes(context, fact)
     if data is None:
         return None
     after = _revised(fact, judgement)
@@ -283,13 +268,13 @@ def _revise(context: TaskContext, pair: Pair, judgement: Judgement) -> Decision 
     edit = fact_edits.rewrite(fact.path, data, text, fact_edits.changed_period(fact, after))
     if notes.parse_fact(fact.path, edit.after or b"").text_hash != after.text_hash:
         return None  # its owner has written more there than the claim
-    subject = f'move the day of "{shortened(fact.text)}"'
+    subject = f'move the day of "{compare.shortened(fact.text)}"'
     return _decide(pair, judgement, "rewrite", (edit,), subject, show_change([fact.text], [judgement.text]))
 
 
 def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | None:
     """Return the decision that carries out the owner's answer; None for a note that cannot be edited safely."""
-    data = {fact.path: unchanged_bytes(context, fact) for fact in (pair.a, pair.b)}
+    data = {fact.path: compare.unchanged_bytes(context, fact) for fact in (pair.a, pair.b)}
     if None in data.values():
         return None
     judgement = Judgement("contradiction", "Its owner has said so.", keep=question.answer or "")
@@ -299,14 +284,14 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
         except fact_edits.UNSAFE:
             return None
     edits = tuple(Edit(path, before, None) for path, before in data.items())
-    subject = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
+    subject = f'remove "{compare.shortened(pair.a.text)}" and "{compare.shortened(pair.b.text)}"'
     return _decide(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], []))
 
 
 def _supersede(context: TaskContext, pair: Pair, judgement: Judgement, kind: str) -> Decision | None:
     """Return the decision to replace one by the other; None when the loser has changed since it was judged."""
     winner, loser = _winner_first(pair, judgement)
-    data, winning = unchanged_bytes(context, loser), unchanged_bytes(context, winner)
+    data, winning = compare.unchanged_bytes(context, loser), compare.unchanged_bytes(context, winner)
     if data is None or winning is None:
         return None
     after = winner if winner.is_protected else _with_days(winner, judgement)
@@ -316,8 +301,8 @@ def _supersede(context: TaskContext, pair: Pair, judgement: Judgement, kind: str
     edit = supersede(loser.path, data, winner.path, until if has_begun else None)
     days = fact_edits.changed_period(winner, after)
     dated = (fact_edits.set_fields(winner.path, winning, days),) if days else ()
-    edits = (edit, *dated, *repointed(context, (loser,), winner.path))
-    subject = f'replace "{shortened(loser.text)}" with "{shortened(winner.text)}"'
+    edits = (edit, *dated, *compare.repointed(context, (loser,), winner.path))
+    subject = f'replace "{compare.shortened(loser.text)}" with "{compare.shortened(winner.text)}"'
     return _decide(pair, judgement, kind, edits, subject, show_change([loser.text], [winner.text]))
 
 
@@ -329,7 +314,7 @@ def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution 
     for fact, since, until in _times(pair, judgement):
         missing = (("valid_from", since, fact.valid_from), ("valid_until", until, fact.valid_until))
         given = {key: day for key, day, known in missing if day and not known}
-        data = unchanged_bytes(context, fact)
+        data = compare.unchanged_bytes(context, fact)
         if not given or fact.is_protected or data is None:
             continue
         edits.append(fact_edits.set_fields(fact.path, data, given))
@@ -338,7 +323,7 @@ def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution 
         texts.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
     if not edits:
         return None
-    subject = f'date "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
+    subject = f'date "{compare.shortened(pair.a.text)}" and "{compare.shortened(pair.b.text)}"'
     detail = show_change([fact.text for _, (fact,) in becomes], texts)
     return _decide(pair, judgement, "keep_both", tuple(edits), subject, detail), becomes
 
@@ -347,7 +332,7 @@ def _decide(
     pair: Pair, judgement: Judgement, kind: str, edits: tuple[Edit, ...], subject: str, detail: str
 ) -> Decision:
     by, facts = (judgement.model, judgement.prompt), (pair.a.id, pair.b.id)
-    key = pair.key(TASK) if kind == CONFLICT else solution_key(TASK, pair, judgement)
+    key = pair.key(TASK) if kind == CONFLICT else compare.solution_key(TASK, pair, judgement)
     return Decision(TASK, kind, key, edits, subject, judgement.reason, facts, *by, detail=detail)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from quaid.capture.note_edit import describe_new_problems
+from quaid.capture.writer import describe_new_problems
 from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError, name_first
 from quaid.history.merge import revert_change
 from quaid.memory import Memory

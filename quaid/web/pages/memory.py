@@ -8,8 +8,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from quaid.capture.note_edit import MARKABLE, MARKS
-from quaid.capture.writer import FORGETTABLE
+from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS
 from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError
 from quaid.local.claimed import OTHER_PERSON
 from quaid.memory import Memory
