@@ -4,8 +4,9 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from quaid.errors import UnwritableError
 from quaid.sqlite import DamageRetries, Database, VectorCache, open_database, transaction, translated
@@ -26,8 +27,8 @@ CREATE TABLE IF NOT EXISTS vectors (
     PRIMARY KEY (model, key)
 );
 """
-_SELECT = """
-SELECT key, vector FROM vectors
+_CACHED = """
+FROM vectors
 WHERE model = (SELECT model FROM models WHERE fingerprint = ?) AND key IN (SELECT value FROM json_each(?))
 """
 _INSERT = """
@@ -68,24 +69,11 @@ class EmbeddingCache:
         Raises:
             LockedError: another process held the lock for half a minute.
         """
-        if not keys or (self._connection is None and not os.path.lexists(self._path)):
-            return {}
-        asked = (fingerprint, json.dumps(list(keys)))
-        try:
-            return self._use(lambda connection: dict(connection.execute(_SELECT, asked)))
-        except UnwritableError:
-            return {}
+        return dict(self._select("key, vector", fingerprint, keys))
 
     def count(self, fingerprint: str, keys: Sequence[str]) -> int:
         """Return how many of `keys` are cached."""
-        if not keys or (self._connection is None and not os.path.lexists(self._path)):
-            return 0
-        asked = (fingerprint, json.dumps(list(keys)))
-        counted = _SELECT.replace("key, vector", "count(*)")
-        try:
-            return self._use(lambda connection: int(next(iter(connection.execute(counted, asked)))[0]))
-        except UnwritableError:
-            return 0
+        return sum(number for (number,) in self._select("count(*)", fingerprint, keys))
 
     def put_many(self, fingerprint: str, items: Iterable[tuple[str, bytes]]) -> None:
         """Store (key, vector) pairs, all or none; a pair that exists is replaced.
@@ -127,6 +115,14 @@ class EmbeddingCache:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def _select(self, columns: str, fingerprint: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        if not keys or (self._connection is None and not os.path.lexists(self._path)):
+            return []
+        asked = (fingerprint, json.dumps(list(keys)))
+        with suppress(UnwritableError):
+            return self._use(lambda connection: connection.execute(f"SELECT {columns} {_CACHED}", asked).fetchall())
+        return []
 
     def _use(self, work: Callable[[Database], Result]) -> Result:
         """Return what `work` returns for the file, or for a new one if it is damaged."""

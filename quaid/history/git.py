@@ -6,6 +6,7 @@ has no room: docstrings of this package name other errors only.
 """
 
 import hashlib
+import io
 import os
 import re
 import signal
@@ -206,12 +207,18 @@ class Git:
     def list_tree(self, tree: str, *paths: str) -> dict[str, Version]:
         """Return the files of a tree or commit, or those of `paths`."""
         args = ("ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths)
-        return dict(parse_tree(self.read("list the files", *args)))
+        found: dict[str, Version] = {}
+        for line in split_items(self.read("list the files", *args)):
+            head, _, path = line.partition("\t")
+            mode, _, blob = head.split(" ")
+            found[path] = Version(mode, blob)
+        return found
 
     def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Return the content of each object that exists, by id."""
         lines = "".join(f"{each}\n" for each in dict.fromkeys(ids)).encode()
-        return parse_objects(self.read("read old files", "cat-file", "--batch", stdin=lines)) if lines else {}
+        out = self.read("read old files", "cat-file", "--batch", stdin=lines) if lines else b""
+        return {found.id: found.data for found in read_objects(io.BytesIO(out)) if found.kind}
 
     def read_sizes(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the bytes of each blob that exists, without reading it."""
@@ -476,14 +483,6 @@ def split_log(out: bytes, count: int) -> Iterator[tuple[list[str], list[str]]]:
         place = end
 
 
-def parse_tree(out: bytes) -> Iterator[tuple[str, Version]]:
-    """Yield (path, version) of each entry that `git ls-tree -z` prints."""
-    for line in split_items(out):
-        head, _, path = line.partition("\t")
-        mode, _, blob = head.split(" ")
-        yield path, Version(mode, blob)
-
-
 def parse_raw(out: bytes) -> Iterator[tuple[str, tuple[Version | None, Version | None]]]:
     """Yield (path, (old, new)) of each change in git's raw diff format with -z."""
     fields = iter(split_items(out))
@@ -493,13 +492,6 @@ def parse_raw(out: bytes) -> Iterator[tuple[str, tuple[Version | None, Version |
             None if mode == "000000" else Version(mode, blob) for mode, blob in ((old_mode, old), (new_mode, new))
         )
         yield next(fields), (before, after)
-
-
-def parse_objects(out: bytes) -> dict[str, bytes]:
-    """Return id -> content of each object that `git cat-file --batch` prints; missing ones are left out."""
-    import io
-
-    return {found.id: found.data for found in read_objects(io.BytesIO(out)) if found.kind}
 
 
 def read_objects(stream: IO[bytes]) -> Iterator[GitObject]:

@@ -79,7 +79,7 @@ class Revisions:
             folder = f"{commit_id}:{self._repository.prefix.rstrip('/')}"
             code, out = self._git.run("read a revision", "rev-parse", "-q", "--verify", folder, accept=(0, 1, 128))
             if code:
-                raise no_vault_yet(wanted)
+                raise RevisionError(wanted, "there was no vault yet")
             tree = out.decode().strip()
         return Point(commit_id, when, tree)
 
@@ -195,10 +195,6 @@ def parse_moment(text: str) -> datetime | None:
         return end.replace(tzinfo=UTC) if end.year < _FIRST_YEAR and end.tzinfo is None else end.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise RevisionError(text, "there is no such day or time") from error
-
-
-def no_vault_yet(wanted: str) -> RevisionError:
-    return RevisionError(wanted, "there was no vault yet")
 
 
 def list_filters(git: Git) -> list[str]:

@@ -378,8 +378,10 @@ def count(connection: IndexConnection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").get)
 
 
-def count_chunks(connection: IndexConnection) -> int:
-    return int(connection.execute("SELECT count(*) FROM chunks").get)
+def count_chunks(connection: IndexConnection, state: str | None = None) -> int:
+    """Return the number of chunks, with `state` only of those whose embedding is in it."""
+    where, values = ("", ()) if state is None else ("WHERE embedded = ?", (state,))
+    return int(connection.execute(f"SELECT count(*) FROM chunks {where}", values).get)
 
 
 def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:

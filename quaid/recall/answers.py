@@ -54,9 +54,9 @@ class Answers:
     @cached_property
     def judge(self) -> Judge | None:
         """The model that judges in doubt."""
-        from quaid.recall.rerank import ModelJudge
+        from quaid.recall.rerank import Judge
 
-        return None if self._vault.settings.models.provider in {"", "none"} else ModelJudge(self._vault)
+        return None if self._vault.settings.models.provider in {"", "none"} else Judge(self._vault)
 
     @cached_property
     def owner_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
@@ -49,21 +49,7 @@ def as_line(number: int, candidate: Document) -> str:
     return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
 
 
-class Judge(Protocol):
-    """A model, or a test, that judges candidates."""
-
-    def is_ready(self) -> bool:
-        """Return whether there is a model to call."""
-
-    def judge(self, query: str, memories: Sequence[Document], budget_s: float) -> Grading:
-        """Return the judgement of `memories` as answers to `query`, in `budget_s` seconds at most, all in all.
-
-        Raises:
-            ModelError: no judgement came in that time; the ranking does not change.
-        """
-
-
-class ModelJudge:
+class Judge:
     """The fast tier of a vault's models as a judge. No provider is looked for before a question needs it."""
 
     def __init__(self, vault: OpenVault) -> None:

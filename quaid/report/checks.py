@@ -140,12 +140,12 @@ def check_sqlite() -> Iterator[CheckResult]:
     """Check that SQLite has full-text search and can load the vector extension."""
     try:
         connection = database.make_in_memory()
-        row = connection.execute("SELECT vec_version()").fetchone()
+        row = connection.execute("SELECT sqlite_version(), vec_version()").fetchone()
         connection.close()
     except (database.DatabaseError, ImportError, OSError) as error:
         yield CheckResult(f"The index cannot be made: {error}", "reinstall apsw and sqlite-vec", level="error")
     else:
-        yield ok(f"SQLite {database.sqlite_version()} with FTS5 and vec0 {row[0] if row else ''}")
+        yield ok("SQLite {} with FTS5 and vec0 {}".format(*row or ("", "")))
 
 
 def check_disk(memory: Memory) -> Iterator[CheckResult]:

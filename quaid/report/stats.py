@@ -17,7 +17,6 @@ from quaid.memory import Memory
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE
 from quaid.recall.records import RecallRecords
-from quaid.report.status import count_chunks
 
 MAX_GAPS = 100
 MAX_RECALLED = 10
@@ -58,8 +57,8 @@ def stats_of(memory: Memory) -> Stats:
         statuses=documents.count_by(connection, "status"),
         speakers=documents.count_by(connection, "speaker"),
         **graph.counts(connection),
-        chunks=count_chunks(connection),
-        embedded=count_chunks(connection, "ready"),
+        chunks=documents.count_chunks(connection),
+        embedded=documents.count_chunks(connection, "ready"),
         index_bytes=_size(state / INDEX_FILE),
         cache_bytes=_size(state / CACHE_FILE),
         oldest=oldest,

@@ -10,7 +10,6 @@ from quaid.embed import resolve
 from quaid.errors import QuaidError
 from quaid.history.repository import RepositoryState
 from quaid.index import documents, vectors
-from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.local import locks, quarantine
@@ -218,16 +217,10 @@ def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:
         state,
         notes=documents.count(connection),
         changed=changed,
-        chunks=count_chunks(connection),
+        chunks=documents.count_chunks(connection),
         pending=pending,
-        failed=count_chunks(connection, "failed"),
+        failed=documents.count_chunks(connection, "failed"),
         problem=problem,
         embedding=bool(pending) and locks.is_held(memory.state / locks.EMBEDDING_LOCK),
         serving=next((str(row.settings.get("model", "")) for row in earlier if row.active), None),
     )
-
-
-def count_chunks(connection: IndexConnection, state: str | None = None) -> int:
-    """Return the number of chunks in the index, with `state` only those whose embedding is in it."""
-    row = connection.execute("SELECT count(*) FROM chunks WHERE ?1 IS NULL OR embedded = ?1", (state,)).fetchone()
-    return int(row[0]) if row else 0

@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import LockedError
+from quaid.errors import LockedError, RevisionError
 from quaid.index import documents, vectors
 from quaid.index.contents import SCHEMA_VERSION
 from quaid.index.documents import KnownFile
@@ -205,9 +205,7 @@ def list_contents(revisions: Revisions, point: Point, wanted: str) -> CommitCont
     reasons |= dict.fromkeys(revisions.list_filtered(named), "is stored through a git filter, and reads run no filter")
     notes = [file for file in named if reasons[file.rel_path] is None]
     if not notes and all(file.rel_path != CONFIG_FILE for file in listed):
-        from quaid.history.revisions import no_vault_yet
-
-        raise no_vault_yet(wanted)
+        raise RevisionError(wanted, "there was no vault yet")
     return CommitContents(
         revisions, point, notes, {files.printable(path): reason for path, reason in reasons.items() if reason}
     )

@@ -92,10 +92,6 @@ def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") 
     return connection
 
 
-def sqlite_version() -> str:
-    return apsw.sqlite_lib_version()
-
-
 def copy(source: Path, target: Path) -> None:
     """Copy the index at `source`, as it is in one moment, to `target`.
 
