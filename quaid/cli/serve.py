@@ -54,7 +54,6 @@ run_serve.add_typer(token, name="token")
 def run(_: Invocation, config: Config = None) -> None:
     """Serve until stopped (the default)."""
     settings = _load(config)
-    _check_driver()
     from quaid.mcp.serving import serve
     from quaid.server.vault_server import VaultServer
 
@@ -72,7 +71,6 @@ def set_up(
 ) -> None:
     """Make the tables in the database."""
     settings = _load(config)
-    _check_driver()
     install(address, settings.database)
     invocation.respond(f"{styled('Ready', 'green')}: quaid serve", outcome="ready")
 
@@ -156,18 +154,15 @@ def remove_token(invocation: Invocation, name: Name, config: Config = None) -> N
 
 def _load(path: Path | None) -> ServerConfig:
     named = path or os.environ.get(CONFIG_VARIABLE)
-    return load_config(Path(named) if named else config_folder() / FILE)
-
-
-def _check_driver() -> None:
+    config = load_config(Path(named) if named else config_folder() / FILE)
     if not HAS_DRIVER:
         raise BadInputError("The driver for PostgreSQL is not installed. Install it with: pip install 'quaid[server]'")
+    return config
 
 
 @contextmanager
 def _open_database(path: Path | None) -> Iterator[tuple[Database, ServerConfig]]:
     config = _load(path)
-    _check_driver()
     database = Database(config.database, 2)
     try:
         database.open()

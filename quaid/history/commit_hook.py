@@ -18,6 +18,7 @@ from quaid.errors import GitError, QuaidError
 from quaid.history import vault_guard
 from quaid.history.git import SUBMODULE, Changes, Git, execute, parse_raw, quiet_environment
 from quaid.history.repository import Repository, find_repository
+from quaid.place import data_folder
 
 COMMAND = "pre-commit"
 BY_QUAID = "QUAID_COMMITS"
@@ -130,9 +131,7 @@ def is_ours(path: Path) -> bool:
 
 @cache
 def _template() -> str:
-    package = Path(__file__).parents[1]
-    packaged = package / "data" / "hooks"
-    return ((packaged if packaged.is_dir() else package.parent / "hooks") / "git" / "pre-commit").read_text("utf-8")
+    return (data_folder("hooks") / "git/pre-commit").read_text("utf-8")
 
 
 def _form() -> re.Pattern[str]:

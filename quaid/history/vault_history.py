@@ -408,10 +408,6 @@ class History:
         ids = self.runner.read("read the history", *args).decode().split()
         return list(dict.fromkeys([*([first] if first else []), *ids, last]))
 
-    def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
-        """Return the bytes of each blob that the repository has, by id, in one process."""
-        return self.runner.read_blobs(blob_ids)
-
     def merge_text(self, current: bytes, old: bytes, new: bytes) -> bytes | None:
         """Return `current` with the change from `old` to `new` made to it; None if they collide.
 

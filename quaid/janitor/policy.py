@@ -125,7 +125,8 @@ class Policy:
             for change in logged.changes
             if change.path == edit.rel_path and change.after
         }
-        return not lines <= {line for data in self._history.read_blobs(own).values() for line in data.splitlines()}
+        texts = self._history.runner.read_blobs(own).values()
+        return not lines <= {line for data in texts for line in data.splitlines()}
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
         """Return a person's lines that an edit changes or removes: all of them if another fact replaces this one."""

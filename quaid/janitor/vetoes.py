@@ -106,7 +106,7 @@ class _Reader:
         decided = {path for commit, change in self.entries if DECISION in commit.trailers for path in change}
         others = {path for commit, change in self.entries if not is_by_quaid(commit, own) for path in change}
         pairs = (pair for _, change in self.entries for path, pair in change.items() if path in decided & others)
-        self._texts = history.read_blobs({blob for pair in pairs for blob in pair if blob})
+        self._texts = history.runner.read_blobs({blob for pair in pairs for blob in pair if blob})
         self._lines: dict[str | None, Counter[bytes]] = {None: Counter()}
 
     def read(self, commit: Commit, change: Change) -> dict[Key, bool]:

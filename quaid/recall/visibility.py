@@ -135,7 +135,7 @@ def find_hidden_names(
         blobs = [(change.path, change.befores[0]) for logged in removals for change in logged.changes]
         blobs += history.list_tree("HEAD").items()  # what is gone from the disk only
         wanted = [(path, blob) for path, blob in blobs if blob and name_key(note_name(path)) in gone]
-        texts = history.read_blobs({blob for _, blob in wanted})
+        texts = history.runner.read_blobs({blob for _, blob in wanted})
         hidden |= _keys_of(path for path, blob in wanted if not may_see(path, texts.get(blob, b""), owners, place))
     return {name for name in names if name_key(name) in hidden}
 

@@ -82,7 +82,7 @@ def read_states(
     changed = git.uncommitted() if after is None else []
     known = git.list_tree(before.id) if before and changed else {}
     spans |= {path: (known.get(path), None) for path in changed if path not in spans}
-    old_files, new_files = read_sides(spans, git.read_blobs(list_blobs(spans)))
+    old_files, new_files = read_sides(spans, git.runner.read_blobs(list_blobs(spans)))
     for path in changed:
         new_files.pop(path, None)
         if (data := files.read_note(root, path)) is not None:

@@ -75,7 +75,7 @@ class Timeline:
             for one in self._git.read_commits(each for each, paths in files.items() if len(paths) <= log.MAX_READ)
             if len(one.changes) <= log.MAX_READ
         }
-        blobs = self._git.read_blobs(list_blobs(*spans.values()))
+        blobs = self._git.runner.read_blobs(list_blobs(*spans.values()))
         views = []
         for entry in entries:
             changes = self._compare(*read_sides(spans.get(entry[0].id, {}), blobs))
@@ -196,7 +196,7 @@ class Timeline:
         view = None
         if number is not None:
             spans = list_spans(git.read_commits([commits[number]])[0])
-            changes = self._compare(*read_sides(spans, git.read_blobs(list_blobs(spans))))
+            changes = self._compare(*read_sides(spans, git.runner.read_blobs(list_blobs(spans))))
             view = replace(self.tell(commits[number])[0], changes=changes)
         return is_there, len(bisection.answers), len(commits), view
 

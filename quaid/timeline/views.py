@@ -81,7 +81,7 @@ class CommitViews:
             for logged in commits
         ]
         pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
-        blobs = self._history.read_blobs(list_blobs(*pages))
+        blobs = self._history.runner.read_blobs(list_blobs(*pages))
         views = []
         for logged, whole, page in zip(commits, spans, pages, strict=True):
             commit = _narrow(logged, hidden)
@@ -186,7 +186,7 @@ class CommitViews:
         known = documents.find_paths(whole, paths)
         unknown = {path for path in paths - hidden if asks(path) or (is_note_path(path) and path not in known)}
         held = [(path, blob) for each in spans for path, span in each.items() if path in unknown for blob in span]
-        texts = self._history.read_blobs({blob for _, blob in held if blob})
+        texts = self._history.runner.read_blobs({blob for _, blob in held if blob})
         read = [(path, texts[blob]) for path, blob in held if blob in texts]
         hidden |= {path for path, data in read if not may_see(path, data, self._vault.owners, self._layout)}
         about = {path: _list_named(path, data) for path, data in read}
