@@ -141,12 +141,12 @@ class AskedWords:
 
 def drop_questions(text: str) -> str:
     """Return what a turn states: `text` without the sentences that only ask."""
-    sentences = (part for part in _SENTENCE_END.split(text) if part and not _only_asks(part.strip()))
-    return " ".join(sentences)
-
-
-def _only_asks(sentence: str) -> bool:
-    return sentence.endswith(_QUESTION_MARKS) and (_begins_to_ask(sentence) or len(sentence) <= _MAX_SHORT)
+    stated = []
+    for part in filter(None, _SENTENCE_END.split(text)):
+        sentence = part.strip()
+        if not (sentence.endswith(_QUESTION_MARKS) and (_begins_to_ask(sentence) or len(sentence) <= _MAX_SHORT)):
+            stated.append(part)
+    return " ".join(stated)
 
 
 def _begins_to_ask(text: str) -> bool:

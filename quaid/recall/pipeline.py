@@ -184,7 +184,13 @@ def rerank(search: Search) -> None:
         return
     with search.trace.stage("rerank") as noted:
         started = time.perf_counter()
-        judged = _list_judged(search)
+        judged, others = search.ranked[:MAX_JUDGED], search.ranked[MAX_JUDGED:]
+        if search.options.depth == "deep":
+            # Also what the graph led to, by its nearness times the confidence of its fact: a beam guesses what a step
+            # promises, and a model reads it.
+            reached = [each for each in others if each.doc_id in search.graph]
+            reached.sort(key=lambda each: -search.graph[each.doc_id] * (each.confidence or scoring.UNSURE))
+            judged += reached[:MAX_REACHED]
         try:
             judgement = judge.judge(search.query.text, judged, RERANK_BUDGET_S)
         except ModelError as error:
@@ -200,18 +206,6 @@ def rerank(search: Search) -> None:
     candidates.collect(search)
     rank(search)
     grade(search, {judged[index].chunk_id: grade for index, grade in judgement.grades.items()})
-
-
-def _list_judged(search: Search) -> list[documents.Document]:
-    """Return the best candidates; at depth deep also those behind them that the graph led to, by their nearness times
-    the confidence of their facts: a beam guesses what a step promises, and a model reads it.
-    """
-    best, others = search.ranked[:MAX_JUDGED], search.ranked[MAX_JUDGED:]
-    if search.options.depth != "deep":
-        return best
-    reached = [each for each in others if each.doc_id in search.graph]
-    reached.sort(key=lambda each: -search.graph[each.doc_id] * (each.confidence or scoring.UNSURE))
-    return [*best, *reached[:MAX_REACHED]]
 
 
 def grade(search: Search, grades: Mapping[int, int]) -> None:

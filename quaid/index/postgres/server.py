@@ -58,11 +58,16 @@ class IndexServer:
         )  # fmt: skip
         try:
             with self._pool.connection() as connection:
-                _check_role(connection)
+                unguarded = connection.execute(
+                    "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+                ).fetchone()
                 self._extensions = find_extensions(connection)
         except BaseException:
             self._pool.close()
             raise
+        if unguarded is not None:
+            self._pool.close()
+            raise UnguardedRoleError(unguarded[0])
 
     def open(self, name: str, owners: Collection[str] | None = None) -> PostgresIndex:
         """Return the index of the vault called `name`, empty when it is new; with `owners` it shows what these may see,
@@ -84,14 +89,6 @@ def find_place(connection: Raw, name: str, extensions: str) -> Place | None:
     """Return where the rows of the vault called `name` are; None where there is no such vault."""
     found = connection.execute("SELECT vault, shard FROM quaid.find_vault(%s)", (name,)).fetchone()
     return Place(found[0], name, f"quaid_{found[1]}, quaid, pg_catalog, {extensions}") if found else None
-
-
-def _check_role(connection: Raw) -> None:
-    row = connection.execute(
-        "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
-    ).fetchone()
-    if row is not None:
-        raise UnguardedRoleError(row[0])
 
 
 def find_extensions(connection: Raw) -> str:
