@@ -419,7 +419,6 @@ def _remove(path: Path) -> None:
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    try:
+    with suppress(OSError):
         return os.lstat(path)
-    except OSError:
-        return None
+    return None

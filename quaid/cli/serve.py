@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -163,9 +163,6 @@ def _load(path: Path | None) -> ServerConfig:
 @contextmanager
 def _open_database(path: Path | None) -> Iterator[tuple[Database, ServerConfig]]:
     config = _load(path)
-    database = Database(config.database, 2)
-    try:
+    with closing(Database(config.database, 2)) as database:
         database.open()
         yield database, config
-    finally:
-        database.close()

@@ -77,11 +77,10 @@ class Build:
 
 def read_description(folder: Path) -> Description | None:
     """Return the description in `folder`; None without one that this version wrote."""
-    try:
+    with suppress(OSError, ValueError, TypeError):
         fields = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         return Description(**fields)
-    except (OSError, ValueError, TypeError):
-        return None
+    return None
 
 
 def write_description(folder: Path, description: Description) -> None:
@@ -288,11 +287,10 @@ def read_failure(place: ModelFolders) -> tuple[float, str] | None:
     """Return the age in seconds of the last download that failed, and why it did; None where none has since the last
     one that succeeded.
     """
-    try:
+    with suppress(OSError, ValueError, TypeError, KeyError):
         noted = json.loads((place.folder / FAILURE_FILE).read_text(encoding="utf-8"))
         return time.time() - float(noted["at"]), str(noted["reason"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    return None
 
 
 def locate(settings: EmbeddingSettings) -> ModelFolders:

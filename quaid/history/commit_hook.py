@@ -123,10 +123,9 @@ def uninstall(root: Path, *, dry_run: bool = False) -> tuple[Path, bool]:
 
 def is_ours(path: Path) -> bool:
     """Return whether the hook at `path` is as Quaid has written it, and so changes nothing of a commit of Quaid's."""
-    try:
+    with suppress(OSError):
         return path.name == "pre-commit" and _form().fullmatch(path.read_text("utf-8", "replace")) is not None
-    except OSError:
-        return False
+    return False
 
 
 @cache

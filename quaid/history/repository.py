@@ -126,10 +126,9 @@ def read_text(path: Path) -> str:
 
 def read_boundary(repository: Repository) -> frozenset[str]:
     """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
-    try:
+    with suppress(OSError):
         return frozenset(read_text(repository.common_dir / "shallow").split())
-    except OSError:
-        return frozenset()
+    return frozenset()
 
 
 def read_ref(common_dir: Path, ref: str) -> str | None:

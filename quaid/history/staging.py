@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -156,10 +157,9 @@ class Stage:
 
     def _holds(self, path: str, edit: Edit) -> bool:
         """Return whether a file on disk is what an edit made it."""
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError):
             return stat.S_ISREG((self._top / path).lstat().st_mode) and files.read_file(self._top / path) == edit.after
-        except (FileNotFoundError, NotADirectoryError):
-            return edit.after is None
+        return edit.after is None
 
     # -- some of it may be ------------------------------------------------------------------------------------------
 

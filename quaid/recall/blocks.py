@@ -15,6 +15,7 @@ All text is escaped: no memory can begin a line itself.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -405,10 +406,9 @@ def show_neighbour(other: Neighbour, longest: int) -> str:
 
 
 def _moment(created: str | None) -> datetime | None:
-    try:
+    with suppress(ValueError):
         return datetime.fromisoformat(created) if created else None
-    except ValueError:
-        return None
+    return None
 
 
 def _day(created: str | None) -> str:

@@ -6,7 +6,7 @@ All of it is of what its owner may see: what others keep private is neither show
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import accumulate
@@ -237,7 +237,6 @@ def close_gap(memory: Memory, key: str) -> None:
 
 def parse_day(moment: str | None) -> date | None:
     """Return the day of a moment (ISO 8601), of a month or a year alone the first; None where it is none."""
-    try:
+    with suppress(ValueError):
         return date.fromisoformat(f"{(moment or '')[:10]}-01-01"[:10])
-    except ValueError:
-        return None
+    return None

@@ -223,10 +223,9 @@ def lock_path(path: Path) -> Path:
 def find_listening(root: Path) -> Listening | None:
     """Return the process that answers for the vault at `root`; None if there is none, or it is busy."""
     answer = Call(str(root), [ABOUT], cwd="/").ask()
-    try:
+    with suppress(ValueError, TypeError):
         return Listening(**json.loads(answer[0][1])) if answer else None
-    except (ValueError, TypeError):
-        return None
+    return None
 
 
 def why_nobody_can_listen(root: Path) -> str | None:

@@ -346,7 +346,7 @@ def index_commit(
     if embedding is None:
         return report
     filled = embedding.fill(index, ignore_progress, budget_s=None, fetch=False)
-    return replace(report, embedded=filled.embedded, pending=filled.pending, degraded=filled.degraded)
+    return replace(report, **filled._asdict())
 
 
 def _write_words(index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings) -> SyncReport:

@@ -148,9 +148,7 @@ class DerivedIndex(ABC):
                 return replace(
                     report,
                     rebuilt="the index was damaged" if retries.notice else rebuilt,
-                    embedded=filled.embedded,
-                    pending=filled.pending,
-                    degraded=filled.degraded,
+                    **filled._asdict(),
                     took_s=time.monotonic() - started,
                 )
 
@@ -268,21 +266,15 @@ class Verification:
 
 def verify(index: DerivedIndex, reader: IndexConnection) -> Verification:
     """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
-    rebuilt = index.rebuild_in_memory()
-    try:
+    with closing(index.rebuild_in_memory()) as rebuilt:
         current, made = Counter(contents.dump(reader)), Counter(contents.dump(rebuilt))
         notes = sum(line.startswith("documents ") for line in made)
         manifest = contents.manifest(rebuilt)
-    finally:
-        rebuilt.close()
     found = [f"only in the index: {line}" for line in sorted((current - made).elements())]
     found += [f"missing from the index: {line}" for line in sorted((made - current).elements())]
     # On a connection of its own: FTS5 checks by what a connection has cached, which another one's writing outdates.
-    own = database.connect_reader(index.path)
-    try:
+    with closing(database.connect_reader(index.path)) as own:
         found += database.find_inconsistencies(own)
-    finally:
-        own.close()
     return Verification(
         not found, manifest, notes, vectors.count_pending(reader), tuple(islice(found, MAX_DIFFERENCES))
     )

@@ -4,9 +4,10 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.embed import Embedder, fetch_weights, find_quick, open_embedder, resolve
 from quaid.embed.cache import EmbeddingCache, is_unit
@@ -34,8 +35,7 @@ def ignore_progress(_what: str, _done: int, _total: int) -> None:
     """Show no progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(NamedTuple):
     """The result of embedding; `degraded` says why vectors are missing."""
 
     embedded: int = 0
@@ -187,10 +187,9 @@ class Embedding:
     def quick(self) -> Embedder | None:
         """Return the model for the first minutes; None where it is not wanted or not there."""
         settings = find_quick(self._configured)
-        try:
+        with suppress(WeightsMissingError):
             return None if settings is None else open_embedder(settings)
-        except WeightsMissingError:
-            return None
+        return None
 
     def _fill_set(
         self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float
@@ -282,10 +281,9 @@ def _is_newest(connection: IndexConnection, row: EmbedderRow) -> bool:
 
 
 def _fingerprint(embedder: Embedder | None) -> str | None:
-    try:
+    with suppress(EmbeddingError):  # a service that cannot be asked for its dimension now
         return None if embedder is None else embedder.fingerprint
-    except EmbeddingError:  # a service that cannot be asked for its dimension now
-        return None
+    return None
 
 
 # -- embedding in the background --------------------------------------------------------------------------------------

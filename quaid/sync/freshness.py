@@ -1,7 +1,7 @@
 """Reads that are never stale: whatever changed since the last one is indexed first."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from quaid.errors import LockedError, MassRemovalError, UnwritableError
@@ -87,10 +87,9 @@ class IndexFreshness:
 
     def _is_fresh(self, about: Collection[str] | None = None) -> bool:
         reader = self._reader.open()
-        try:
+        with suppress(database.DatabaseError):  # damaged or half made: the sync that follows rebuilds it
             return reader is not None and self._indexer.is_fresh(reader, about)
-        except database.DatabaseError:  # damaged or half made: the sync that follows rebuilds it
-            return False
+        return False
 
     def _sync(self, options: SyncOptions) -> tuple[SyncReport | None, tuple[str, ...]]:
         self._pending = True  # the notifications of these changes are spent: should this fail, sweep next time

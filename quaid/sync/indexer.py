@@ -75,10 +75,9 @@ class Indexer(DerivedIndex):
             raise VaultNotFoundError(self.root) from error
 
     def read_file(self, key: str) -> bytes | None:
-        try:
+        with suppress(PermissionError):
             return files.read_note(self.root, key)
-        except PermissionError:
-            return b""
+        return b""
 
     def parse_file(self, key: str, data: bytes) -> Note:
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing

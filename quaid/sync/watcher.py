@@ -245,10 +245,9 @@ class Heartbeat:
 
 def read_heartbeat(state: Path) -> Heartbeat | None:
     """Return the last heartbeat of the watcher whose vault has the state folder `state`; None when none runs."""
-    try:
+    with suppress(OSError, ValueError, TypeError):
         return Heartbeat(**json.loads(files.read_note(state, HEARTBEAT_FILE) or b""))
-    except (OSError, ValueError, TypeError):
-        return None
+    return None
 
 
 def find_watcher(state: Path, now: datetime) -> Heartbeat | None:
