@@ -74,7 +74,7 @@ class ConversationReader(PieceReader):
 
     def __init__(self, vault: OpenVault) -> None:
         super().__init__(vault)
-        self._finder = NoteFinder(vault.root, vault.settings, vault.embedding, vault.matrix)
+        self._finder = NoteFinder(vault)
 
     def begin_run(self) -> None:
         """Reset what counts towards the caps of a run."""

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from quaid.capture import relations
 from quaid.capture.relations import ROLES
-from quaid.capture.stored_note import StoredNote
 from quaid.model import OWNER_LABELS, Edge, Edit, is_owner_label, name_key, note_name
 from quaid.text.stop_words import read_lists
 from quaid.text.words import count_words
 from quaid.vault import frontmatter, layout, notes
 from quaid.vault.layout import DEFAULT, Layout, entity_path
+from quaid.vault.notes import StoredNote
 
 FindNote = Callable[[str], "StoredNote | None"]
 """name -> the entity note of this name."""

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from quaid.capture.stored_note import StoredNote
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
 from quaid.vault.layout import Layout
+from quaid.vault.notes import StoredNote
 
 NOTE_SPEAKER = "Note to self"
 _MIN_SHARED_TURNS = 2

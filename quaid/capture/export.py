@@ -6,7 +6,6 @@ Settings, attachments, the history and other files are not exported.
 import base64
 import os
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from quaid.capture.importers.formats import EXPORT_VERSION, can_import
 from quaid.errors import BadInputError
 from quaid.model import Kind
 from quaid.recall.visibility import may_see
+from quaid.shapes import json_object
 from quaid.vault import files, layout, notes
 from quaid.vault.layout import Layout
 
@@ -42,9 +42,7 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
         note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
         if kinds and note.kind not in kinds:
             continue
-        fields = {name: getattr(note, name) for name in _FIELDS}
-        fields |= {"aliases": list(note.names[1:]), "keywords": list(note.keywords)}
-        fields["edges"] = [asdict(edge) for edge in note.edges]
+        fields = json_object(note, *_FIELDS, aliases=note.names[1:], keywords=note.keywords, edges=note.edges)
         if note.kind is Kind.FACT:
             fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
         text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)

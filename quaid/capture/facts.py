@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from quaid.capture import relations
 from quaid.capture.entities import EntityNames, FindNote, NamedThing, plan_entity
-from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.text.dates import find_dates
@@ -20,6 +19,7 @@ from quaid.text.invisible import without_unseen
 from quaid.text.words import is_long_enough, is_whole_word
 from quaid.vault import frontmatter, layout, markdown, notes
 from quaid.vault.layout import Layout
+from quaid.vault.notes import StoredNote
 
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining uncertainty that one confirmation removes."""
@@ -326,11 +326,7 @@ def _is_news(fact: NewFact, duplicate: StoredNote, known: Collection[str] | None
 
 
 def plan_link(
-    edge: Edge,
-    find_entity: FindNote,
-    now: datetime,
-    owner: str = "default",
-    place: Layout = layout.DEFAULT,
+    edge: Edge, find_entity: FindNote, now: datetime, owner: str, place: Layout
 ) -> tuple[Edge, tuple[Edit, ...], tuple[str, ...]]:
     """Return an edge in normal form, the edits that write it, and the names of new notes.
 

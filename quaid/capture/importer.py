@@ -28,7 +28,6 @@ from quaid.capture.importers.import_content import (
     Redact,
 )
 from quaid.capture.stated_relations import add_stated
-from quaid.capture.stored_note import StoredNote
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.config import person_of
 from quaid.errors import BadInputError, FactTooShortError
@@ -37,12 +36,12 @@ from quaid.model import CORE_FILES, Edge, Edit, Message, name_key, note_name
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, data_folder
 from quaid.vault import files, frontmatter, layout, notes
+from quaid.vault.notes import StoredNote
 
 EXAMPLES = 5
 MAX_REDACTED = 10
 """Places with redactions that a commit names."""
 KINDS = {"facts": "fact", "entities": "entity", "edges": "edge", "notes": "note"}
-_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _MAX_NAME_CHARS = 150
 
 
@@ -263,8 +262,7 @@ def list_facts(found: ImportContent, format_name: str, owner: str, project: str 
 def derive_id(*parts: str) -> str:
     """Return an id that the same parts always have: 128 bits, written as ids are."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-    number = int.from_bytes(digest[:16])
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return layout.encode_id(int.from_bytes(digest[:16]))
 
 
 # -- the plan --------------------------------------------------------------------------------------------------------

@@ -12,19 +12,17 @@ from quaid.capture.episode_note import StoredEpisode
 from quaid.capture.facts import Duplicate, NewFact
 from quaid.capture.other_names import list_other_names
 from quaid.capture.relations import is_known
-from quaid.capture.stored_note import StoredNote
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, references, vectors
 from quaid.index.documents import Document
 from quaid.index.port import EmbedderRow, IndexConnection
-from quaid.index.vectors import VectorMatrix
 from quaid.model import Edge, Kind, name_key
-from quaid.settings import Settings
-from quaid.sync.embedding import Embedding
+from quaid.open_vault import OpenVault
 from quaid.text.language import language
 from quaid.vault import files, frontmatter, layout, notes
+from quaid.vault.notes import StoredNote
 
 SIMILAR_FACTS = 24
 """Nearest chunks, turns among them, that a new fact is compared with."""
@@ -49,12 +47,12 @@ _HEAD_BYTES = 8192
 class NoteFinder:
     """One vault's look-ups, in an index that is up to date."""
 
-    def __init__(self, root: Path, settings: Settings, embedding: Embedding, matrix: VectorMatrix) -> None:
-        self._root = root
-        self._matrix = matrix
-        self._settings = settings
-        self._layout = layout.Layout.of(settings.vault)
-        self._embedding = embedding
+    def __init__(self, vault: OpenVault) -> None:
+        self._root = vault.root
+        self._matrix = vault.matrix
+        self._settings = vault.settings
+        self._layout = vault.layout
+        self._embedding = vault.embedding
 
     def find_duplicates(self, index: IndexConnection, new: Sequence[NewFact]) -> list[Duplicate]:
         """Return for each fact the owner's living fact with the same claim, else an earlier one of `new` with it."""

@@ -35,7 +35,7 @@ def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None
     """
     if root.exists() and not root.is_dir():
         raise BadInputError(f"{root} is not a folder. Give the folder of your notes, or a new one.")
-    adopted = template.has_notes(root)
+    adopted = root.is_dir() and any(not entry.name.startswith(".git") for entry in root.iterdir())
     clashing = tuple(template.list_clashes(root))
     folder = template.choose_folder(root) if folder is None else template.check_folder(root, folder)
     edits = template.plan_template(root, adopt=adopted, folder=folder)

@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 
 from quaid.capture.facts import Duplicate, NewFact
-from quaid.capture.stored_note import StoredNote
 from quaid.claims import difference, find_lost_words, is_about_others
 from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.model import is_owner_label, name_key
 from quaid.vault import files, notes
+from quaid.vault.notes import StoredNote
 
 
 def find_confirmed(index: IndexConnection, root: Path, new: NewFact) -> StoredNote | None:

@@ -16,7 +16,6 @@ from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.stated_relations import add_stated
-from quaid.capture.stored_note import StoredNote
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
@@ -42,6 +41,7 @@ from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
 from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
+from quaid.vault.notes import StoredNote
 from quaid.vault.transaction import VaultChange
 
 PLAN_ATTEMPTS = 5
@@ -118,7 +118,7 @@ class Writer:
         self._vault = vault
         self._root = vault.root
         self._layout = vault.layout
-        self.finder = NoteFinder(vault.root, vault.settings, vault.embedding, vault.matrix)
+        self.finder = NoteFinder(vault)
 
     def remember(self, fact: NewFact, replaces: str | None = None, *, by_owner: bool = False) -> WriteResult:
         """Store a fact, or confirm the one with the same claim; the one that it `replaces` is no longer true.

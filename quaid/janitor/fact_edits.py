@@ -34,9 +34,8 @@ def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
 
 def changed_period(before: Document, after: Document) -> dict[str, str | None]:
     """Return the changes to a head after which a fact holds when `after` does."""
-    periods = ({"valid_from": fact.valid_from, "valid_until": fact.valid_until} for fact in (before, after))
-    was, becomes = periods
-    return {key: day for key, day in becomes.items() if day != was[key]}
+    ends = ("valid_from", "valid_until")
+    return {end: getattr(after, end) for end in ends if getattr(after, end) != getattr(before, end)}
 
 
 def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None = None) -> Edit:

@@ -33,6 +33,7 @@ from quaid.open_vault import OpenVault
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
+from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout
 
@@ -212,14 +213,8 @@ class Janitor:
             *((decision, "asked") for decision in report.asked),
             *report.held_back,
         ]
-        decided = [
-            {
-                **{name: getattr(decision, name) for name in ("task", "kind", "key", "subject")},
-                "facts": list(decision.facts),
-                "outcome": outcome,
-            }
-            for decision, outcome in outcomes
-        ]
+        names = ("task", "kind", "key", "subject", "facts")
+        decided = [json_object(decision, *names, outcome=outcome) for decision, outcome in outcomes]
         waiting, cost = len(self.open_questions()), report.usage.cost_usd
         run = began._replace(
             outcome="stopped" if report.lost else "failed" if report.failed else "done",
@@ -243,11 +238,7 @@ class Janitor:
         newest = documents.list_latest_facts(index, EVERYTHING, MAX_LISTED, began.started[:10])
         learned = [(created, text) for created, text in newest if created >= since]
         digest = render_digest(learned, level_of(notifications, "digest"))
-        report.remarks += [
-            *self._deliver(news),
-            *self._deliver(docs_news, "docs"),
-            *self._deliver(digest, "digest"),
-        ]
+        report.remarks += [*self._deliver(news), *self._deliver(docs_news, "docs"), *self._deliver(digest, "digest")]
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from quaid.claims import find_lost_detail
 from quaid.errors import ModelAnswerError
-from quaid.text.quoting import neutralise
+from quaid.text.quoting import neutralise, shorten
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault import headings, markdown
 
@@ -66,10 +66,7 @@ def plain_line(text: str) -> str:
 
 def clean_reason(text: str, otherwise: str = "The model gave no reason.") -> str:
     """Return a model's reason, fit for a commit and a question."""
-    reason = neutralise(headings.one_line(text))
-    if len(reason) > MAX_REASON_CHARACTERS:
-        reason = f"{reason[:MAX_REASON_CHARACTERS].rstrip()} …"
-    return reason or otherwise
+    return shorten(neutralise(headings.one_line(text)), MAX_REASON_CHARACTERS) or otherwise
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,7 @@ class _Systemd:
             return False
         return _run(("systemctl", "--user", "show", "--property=Version"))[0] == 0
 
+    @property
     def remark(self) -> str:
         if Path(_LINGER, os.environ.get("USER", "")).is_file():
             return ""
@@ -172,12 +173,10 @@ class _Launchd:
     """An agent of macOS. It catches up after a time at which the machine slept."""
 
     title = "a launchd agent"
+    remark = ""
 
     def is_available(self) -> bool:
         return sys.platform == "darwin" and shutil.which("launchctl") is not None
-
-    def remark(self) -> str:
-        return ""
 
     def plan_install(self, root: Path, at: str, command: Sequence[str]) -> list[_Step]:
         path, domain = self._path(root), f"gui/{os.getuid()}"
@@ -214,12 +213,10 @@ class _Cron:
     """A line of the owner's crontab, found again by the comment at its end."""
 
     title = "cron"
+    remark = "cron does not make up for a night on which the machine is off."
 
     def is_available(self) -> bool:
         return shutil.which("crontab") is not None
-
-    def remark(self) -> str:
-        return "cron does not make up for a night on which the machine is off."
 
     def plan_install(self, root: Path, at: str, command: Sequence[str]) -> list[_Step]:
         # A bare % would end the command, and the rest of the line would be its input.
@@ -302,7 +299,7 @@ def install(root: Path, at: str = "03:30", *, dry_run: bool = False) -> list[str
     sentences = [
         *(step.describe(is_plan=dry_run) for step in steps),
         f"The janitor {'would tidy' if dry_run else 'tidies'} {root} every day at {at}, by {chosen.title}.",
-        chosen.remark(),
+        chosen.remark,
         f"Keys that only your shell knows are not known there: put them, as NAME=key, into {environment_file()}",
     ]
     return list(filter(None, sentences))

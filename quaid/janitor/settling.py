@@ -36,7 +36,6 @@ _WHY = "Two machines have stated them, each on its own, and they cannot both be 
 _SHOWN, _TITLE = 300, 60
 _TIME_CHARS = 10
 """Characters of an id that encode when it was made."""
-_BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOINED = frozenset({Kind.FACT, Kind.ENTITY, Kind.EPISODE})
 
 
@@ -168,8 +167,7 @@ class _Draft:
     def _make_fact(self, text: str, statement: str, original: Note) -> str:
         """Write a fact that says `statement`, otherwise like the file `text`; every machine gives it the same id."""
         digest = hashlib.sha256(f"{original.id}\n{statement}".encode()).digest()
-        number = int.from_bytes(digest[:10])
-        note_id = original.id[:_TIME_CHARS] + "".join(_BASE32[(number >> shift) & 31] for shift in range(75, -1, -5))
+        note_id = original.id[:_TIME_CHARS] + layout.encode_id(int.from_bytes(digest[:10]), 16)
         own = {"id": note_id, DISPUTED: None, "confirmations": None, "superseded_by": None}
         head = notes.split_body(frontmatter.set_fields(text, own))[0]
         created = notes.parse_time(original.created) or self._now

@@ -18,16 +18,15 @@ def restore_lines(before: str, changed: str, shown: str | None = None) -> str:
     edited = _split(before if shown is None else shown)[0]
     usual = Counter(ends[:-1]).most_common(1)[0][0] if len(ends) > 1 else "\n"
     lines: list[str] = []
-    # The number of each new line with that of the old line that it replaces, None for a further one.
+    # For each new line the number of the old line that it replaces, None for a further one.
     head = len(commonprefix([edited, new]))  # noqa: RUF071 - of lines, not of paths
     tail = len(commonprefix([edited[head:][::-1], new[head:][::-1]]))  # noqa: RUF071
     middle = edited[head : len(edited) - tail], new[head : len(new) - tail]
-    pairs: list[tuple[int | None, int]] = [(place, place) for place in range(head)]
+    origins: list[int | None] = [*range(head)]
     for _, start, end, first, last in SequenceMatcher(None, *middle).get_opcodes():
-        places = ((start + place - first, place) for place in range(first, last))
-        pairs += [(head + there if there < end else None, head + place) for there, place in places]
-    pairs += [(len(edited) - tail + place, len(new) - tail + place) for place in range(tail)]
-    for there, place in pairs:
+        origins += [head + there if there < end else None for there in range(start, start + last - first)]
+    origins += range(len(edited) - tail, len(edited))
+    for place, there in enumerate(origins):
         is_same = there is not None and edited[there] == new[place]
         lines.append(old[there] if there is not None and is_same else new[place])
         lines.append("" if place == len(new) - 1 else (ends[there] if there is not None else "") or usual)

@@ -229,8 +229,12 @@ def skips_folder(name: str) -> bool:
 
 def new_id(now: datetime) -> str:
     """A ULID in lower case: 48 bits of milliseconds, 80 random bits; sorts by time."""
-    number = (int(now.timestamp() * 1000) << 80) | int.from_bytes(os.urandom(10))
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return encode_id((int(now.timestamp() * 1000) << 80) | int.from_bytes(os.urandom(10)))
+
+
+def encode_id(number: int, length: int = 26) -> str:
+    """Return a number as ids are written, in `length` characters of five bits."""
+    return "".join(_CROCKFORD[(number >> 5 * place) & 31] for place in reversed(range(length)))
 
 
 def slug(text: str, limit: int = 48) -> str:

@@ -12,9 +12,9 @@ import tomllib
 import unicodedata
 from calendar import month_name
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,6 +34,28 @@ _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _MAX_NUMBER = 10**9
 """The largest number in a head: SQLite's whole numbers end at 2**63."""
+
+
+@dataclass(frozen=True)
+class StoredNote:
+    """The note at `rel_path` as it is on disk. An owner's own note (`is_own`) is never edited."""
+
+    rel_path: str
+    data: bytes
+    is_own: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file name, which links use."""
+        return note_name(self.rel_path)
+
+    @property
+    def id(self) -> str:
+        return str(self.head.fields.get("id") or self.rel_path)
+
+    @cached_property
+    def head(self) -> frontmatter.Head:
+        return frontmatter.parse(self.data.decode("utf-8", errors="replace"))
 
 
 def content_hash(data: bytes) -> str:

@@ -48,11 +48,6 @@ def plan_template(root: Path, *, adopt: bool, folder: str = "") -> list[Edit]:
     return planned
 
 
-def has_notes(root: Path) -> bool:
-    """Return True if a folder holds anything that is its owner's."""
-    return root.is_dir() and any(not entry.name.startswith(".git") for entry in root.iterdir())
-
-
 # -- folders of the owner's that have a name of Quaid's ---------------------------------------------------------------
 
 _HEAD_BYTES = 8192

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from matrices import examples, for_each
 
 from quaid.capture.entities import EntityNames, is_name, plan_entity
-from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter, layout
+from quaid.vault.notes import StoredNote
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 

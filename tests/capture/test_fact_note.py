@@ -22,12 +22,11 @@ from quaid.capture.facts import (
     plan_link,
     render_statement,
 )
-from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown
 from quaid.vault.frontmatter import FrontmatterBrokenError
-from quaid.vault.notes import text_hash
+from quaid.vault.notes import StoredNote, text_hash
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ from vaults import Vault, assert_verified
 from quaid.capture.conversation_reader import HostAnswer
 from quaid.capture.entities import EntityNames, NamedThing, plan_entity
 from quaid.capture.relations import normalise_edge
-from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter
+from quaid.vault.notes import StoredNote
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 

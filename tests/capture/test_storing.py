@@ -12,9 +12,9 @@ from matrices import examples
 
 from quaid.capture.entities import EntityNames
 from quaid.capture.facts import NewFact, plan_fact, plan_facts
-from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge
 from quaid.vault import frontmatter, notes
+from quaid.vault.notes import StoredNote
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 MILK = "Maya prefers oat milk in her coffee."

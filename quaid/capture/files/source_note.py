@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 from quaid.capture.files.source_file import SourceFile
-from quaid.capture.stored_note import StoredNote
 from quaid.history.source_repository import Checkout
 from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
+from quaid.vault.notes import StoredNote
 
 _MIN_DIGITS = 5
 """Hex digits of a note's name; more are used where another file has that name."""

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from quaid.errors import BadInputError
 from quaid.text.other_dates import MONTHS
 from quaid.text.words import is_long_enough
 from quaid.vault import frontmatter, markdown
+from quaid.vault.notes import parse_time
 
 MAX_STATEMENT_CHARS = 400
 """About; a longer paragraph becomes several statements, split between sentences."""
@@ -175,7 +175,7 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
             continue
         for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
             found.entities.setdefault(name, ImportedEntity(name, kind, place=path))
-        since = statement.day if statement.day and _is_day(statement.day) else day
+        since = statement.day if parse_time(statement.day) else day
         text, labels = statement.text, statement.labels
         if statement.box is not None:
             is_below_tasks = labels and _TASK_HEADING.search(labels[-1])
@@ -185,7 +185,7 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
             text,
             imported_from=path,
             type=_type_of(statement, is_daily=day is not None),
-            created=datetime.fromisoformat(since).replace(tzinfo=UTC) if since else None,
+            created=parse_time(since),
             valid_from=since,
             keywords=tuple(word for word in words if word not in text.casefold()),
         )
@@ -218,15 +218,7 @@ def _entities_of(statement: "Statement", *, is_about_owner: bool) -> Iterator[tu
 
 def _day_of(path: str) -> str | None:
     dated = _DAILY.fullmatch(basename(path))
-    return dated[1] if dated and _is_day(dated[1]) else None
-
-
-def _is_day(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return dated[1] if dated and parse_time(dated[1]) else None
 
 
 class Statement(NamedTuple):

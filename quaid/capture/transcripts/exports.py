@@ -165,7 +165,7 @@ def find_keys(start: bytes) -> frozenset[str]:
 
     Of an object that is cut off, all keys within reach, nested ones too.
     """
-    text = _make_decoder(start).decode(start)
+    text = start.decode(_find_encoding(start), "replace")
     place = _DOCUMENT_START.match(text)
     if place is None:
         return frozenset()
@@ -206,9 +206,7 @@ class _Window:
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         first = next(chunks, b"")
-        decoder = _make_decoder(first)
-        pieces = (decoder.decode(chunk) for chunk in itertools.chain([first], chunks))
-        self._chunks = itertools.chain(pieces, (decoder.decode(b"", final=True) for _ in range(1)))
+        self._chunks = codecs.iterdecode(itertools.chain([first], chunks), _find_encoding(first), "replace")
         self._text = ""
         self._place = 0
 
@@ -256,9 +254,8 @@ class _Window:
         return len(self._text) > len(rest)
 
 
-def _make_decoder(start: bytes) -> codecs.IncrementalDecoder:
-    is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return codecs.getincrementaldecoder("utf-16" if is_wide else "utf-8-sig")("replace")
+def _find_encoding(start: bytes) -> str:
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
 def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:

@@ -7,7 +7,7 @@ from quaid.janitor.task_context import TaskContext
 from quaid.local.recall_log import Gap
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit
-from quaid.text.quoting import neutralise
+from quaid.text.quoting import neutralise, shorten
 from quaid.vault import headings, notes
 from quaid.vault.layout import KNOWLEDGE_GAPS
 
@@ -57,7 +57,7 @@ def _list_questions(gaps: Sequence[Gap]) -> str:
         lines.append("Their words are not kept. To see them here: `quaid config recall.gaps text`")
     for gap in worded:
         text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
-        shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS].rstrip()} …"
+        shown = shorten(text, _MAX_CHARACTERS)
         times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
         lines.append(f"- {times}, the last on {notes.format_day(gap.last_asked)}: {shown.translate(_MARKS)}")
     return "\n".join(lines)
