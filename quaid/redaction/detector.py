@@ -12,16 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from quaid.redaction.keys import (
-    find_blocks,
-    find_bodies,
-    find_broken,
-    find_encoded,
-    find_keys,
-    find_numbers,
-    find_phrases,
-)
-from quaid.redaction.layouts import find_answers, find_codes, find_in_tables, find_manifests
+from quaid.redaction import keys, layouts
 from quaid.redaction.name_hints import may_have_number
 from quaid.redaction.private_spans import PLACEHOLDER
 from quaid.redaction.secret_values import Span, is_made, is_placeholder, is_strong, span_of, value_of
@@ -221,22 +212,19 @@ _NOT_A_WORD = re.compile(r"\d|=\Z|.{41}", re.DOTALL)
 
 def find_forms(text: str) -> Iterator[Span]:
     """The secrets in `text`, in no order; spans may overlap."""
-    yield from find_keys(text)
-    yield from find_bodies(text)
-    yield from find_broken(text)
-    yield from find_encoded(text)
-    yield from find_phrases(text)
+    for find in (keys.find_keys, keys.find_bodies, keys.find_broken, keys.find_encoded, keys.find_phrases):
+        yield from find(text)
     lowered = text.lower()
     if may_have_number(lowered):
-        yield from find_numbers(text)
-    yield from find_codes(text)
+        yield from keys.find_numbers(text)
     if "-----begin" in lowered:
-        yield from find_blocks(text)
-    yield from find_manifests(text)
+        yield from keys.find_blocks(text)
+    yield from layouts.find_codes(text)
+    yield from layouts.find_manifests(text)
     names = find_names(text)
     yield from find_named(names, text)
-    yield from find_in_tables(names, text)
-    yield from find_answers(names, text)
+    yield from layouts.find_in_tables(names, text)
+    yield from layouts.find_answers(names, text)
     yield from (Span(*found.span(), "wallet-key") for found in _BYTES.finditer(text))
     yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
     yield from (span_of(found, "password") for found in _LOGGED_IN.finditer(text) if is_made(value_of(found)))

@@ -277,7 +277,4 @@ def _read_id(data: bytes) -> str | None:
 
 
 def _read_head(data: bytes) -> Mapping[str, Any]:
-    try:
-        return frontmatter.parse(data.decode("utf-8", "replace")).fields
-    except frontmatter.FrontmatterBrokenError:
-        return {}
+    return frontmatter.parse(data.decode("utf-8", "replace")).fields

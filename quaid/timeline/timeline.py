@@ -1,7 +1,7 @@
 """The memory over time: the façade of this room. It reads the history, asks past indexes and writes what is undone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -193,11 +193,7 @@ class Timeline:
             bisection = Bisection(self, query, expected, commits, limit)
             number = bisection.find_turn()
             is_there = bisection.has(len(commits) - 1)
-        view = None
-        if number is not None:
-            spans = list_spans(git.read_commits([commits[number]])[0])
-            changes = self._compare(*read_sides(spans, git.runner.read_blobs(list_blobs(spans))))
-            view = replace(self.tell(commits[number])[0], changes=changes)
+        view = self.views.view(commits[number]) if number is not None else None
         return is_there, len(bisection.answers), len(commits), view
 
     def ask(self, query: str, limit: int, commit_id: str | None) -> Recall:

@@ -12,7 +12,7 @@ from quaid.capture.facts import NewFact
 from quaid.capture.importers.basic_memory import BasicMemory
 from quaid.capture.importers.import_content import NOT_MARKDOWN, ImportContent, ImportFormat, ImportSource
 from quaid.capture.importers.markdown_memories import MarkdownMemories
-from quaid.capture.transcripts.parsing import parse_timestamp
+from quaid.capture.transcripts.parsing import parse_object, parse_timestamp
 from quaid.errors import BadInputError
 from quaid.model import Edge
 from quaid.text.zones import localise
@@ -32,8 +32,8 @@ class QuaidExport(ImportFormat):
 
     @staticmethod
     def recognises(source: ImportSource) -> bool:
-        row = _parse(next((line for line in (source.only_text or "").split("\n") if line.strip()), ""))
-        keys = row.keys() if isinstance(row, dict) else set()
+        first = next((line for line in (source.only_text or "").split("\n") if line.strip()), "")
+        keys = (parse_object(first) or {}).keys()
         return {"v", "path"} <= keys and not keys.isdisjoint({"content", "content_base64"})
 
     @staticmethod
@@ -44,8 +44,8 @@ class QuaidExport(ImportFormat):
         for number, line in enumerate(next(iter(source.files.values())).split(b"\n"), 1):
             if not line.strip():
                 continue
-            row = _parse(line.decode("utf-8", "replace"))
-            if not isinstance(row, dict):
+            row = parse_object(line.decode("utf-8", "replace"))
+            if row is None:
                 found.left_out["lines that are not JSON"] += 1
                 continue
             version = row.get("v")

@@ -17,17 +17,10 @@ from quaid.claims import find_lost_words, is_same_claim, problem_of
 from quaid.index import documents, graph
 from quaid.index.documents import Document, list_living
 from quaid.index.port import IndexConnection
+from quaid.janitor import model_text
 from quaid.janitor.decision import fact_evidence
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines
-from quaid.janitor.model_text import (
-    clean_reason,
-    find_unsupported,
-    is_safe_line,
-    plain_line,
-    quote,
-    statement_problem,
-    without_empty,
-)
+from quaid.janitor.model_text import clean_reason, is_safe_line, quote
 from quaid.janitor.questions import list_questions
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
@@ -155,7 +148,7 @@ class _Question(ModelQuestion[Item]):
     def show(self, item: Item) -> dict[str, Any]:
         shown: dict[str, Any] = {
             "file": item.file,
-            "text": plain_line(item.text) if item.now else item.text,
+            "text": model_text.plain_line(item.text) if item.now else item.text,
             "now": item.now,
         }
         shown |= {"from": "journal"} if item.is_entry else {}
@@ -163,7 +156,7 @@ class _Question(ModelQuestion[Item]):
             fact = self._facts[item]
             since = {"said": (fact.created or "")[:10], "since": fact.valid_from, "speaker": fact.speaker}
             shown |= {"from": "facts", "category": fact.type, **since}
-        return without_empty(shown)
+        return model_text.without_empty(shown)
 
     def inputs(self, batch: Sequence[Item]) -> dict[str, str]:
         shown: list[str] = []
@@ -187,7 +180,7 @@ class _Question(ModelQuestion[Item]):
             return
         unsafe = "" if is_safe_line(text) else "it hides or orders something"
         length = f"it is longer than {MAX_LINE_CHARACTERS} characters" if len(text) > MAX_LINE_CHARACTERS else ""
-        yield from filter(None, (statement_problem(text), self._find_addition(item, text), unsafe, length))
+        yield from filter(None, (model_text.statement_problem(text), self._find_addition(item, text), unsafe, length))
 
     def _find_addition(self, item: Item, text: str) -> str:
         """Return what the new wording of an item says that it may not say."""
@@ -199,12 +192,13 @@ class _Question(ModelQuestion[Item]):
             sources += [_text(note) for note in self._core]
         elif item.is_fact:
             fact, lines = self._facts[item], [line for note in self._core for line in _text(note).splitlines()]
-            if headings.text_key(text) in {headings.text_key(plain_line(line)) for line in lines}:
+            if headings.text_key(text) in {headings.text_key(model_text.plain_line(line)) for line in lines}:
                 return "a core note says that already"
             sources = [item.text, fact.speaker or ""]
             sources += [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
         # A theme is worded freely: only its numbers can be checked against the entries.
-        added = [new for new in find_unsupported(text, sources) if not item.is_entry or any(map(str.isdigit, new))]
+        added = model_text.find_unsupported(text, sources)
+        added = [new for new in added if not item.is_entry or any(map(str.isdigit, new))]
         return f"it says {', '.join(added)}, which neither the text nor `now` does" if added else ""
 
     def find_carelessness(self, batch: Sequence[Item], given: Sequence[Mapping[str, Any]]) -> str:
@@ -355,7 +349,7 @@ def _weigh(context: TaskContext, lines: Collection[str]) -> dict[str, float]:
     """Return how important each line of a core note is: as the most important fact that it links to or has the words
     of; half as much where that happened once.
     """
-    words = {line: set(find_words(plain_line(line))) - STOP_WORDS for line in lines}
+    words = {line: set(find_words(model_text.plain_line(line))) - STOP_WORDS for line in lines}
     linked = {line: {name_key(note_name(target)) for target in markdown.links(line)} for line in lines}
     weights = dict.fromkeys(lines, UNKNOWN_IMPORTANCE)
     facts = context.find_facts("status = 'active' AND owner = ?", context.settings.owner)
@@ -393,12 +387,12 @@ def _find_outdated(note: Edit, replaced: Sequence[tuple[Document, Document | Non
     says and its successor does not. A line that says the same as the fact needs no model: it comes with its judgement.
     """
     found: dict[Item, Judgement | None] = {}
-    lines = {words: set(find_words(plain_line(words))) for *_, words in list_bullets(_text(note))}
+    lines = {words: set(find_words(model_text.plain_line(words))) for *_, words in list_bullets(_text(note))}
     for old, new in replaced if lines else ():
         name, fact_words = name_key(note_name(old.path)), set(find_words(old.text)) - STOP_WORDS
         for line, words in lines.items():
             is_linked = name in {name_key(note_name(target)) for target in markdown.links(line)}
-            is_same = is_same_claim(plain_line(line).removesuffix(" (fact)"), old.text)
+            is_same = is_same_claim(model_text.plain_line(line).removesuffix(" (fact)"), old.text)
             is_about = len(words & fact_words) >= SAME_WORDS * min(len(words - STOP_WORDS), len(fact_words))
             if new is not None and is_about and not (is_linked or is_same):
                 lost, gained = find_lost_words(new.text, old.text), find_lost_words(old.text, new.text)
@@ -602,7 +596,7 @@ class _Trim(ModelQuestion[str]):
         def find_problem(_: str, new: str) -> str:
             if not all(is_safe_line(line) for line in new.splitlines() if line not in self.body):
                 return "`replace` hides or orders something"
-            invented = find_unsupported(new, [self.body])
+            invented = model_text.find_unsupported(new, [self.body])
             return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
 
         trims, problems = replacements.fit_lines(self.body, changes, find_problem)
