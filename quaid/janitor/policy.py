@@ -50,8 +50,7 @@ class Policy:
         self._report = report
         self._judgements = judgements
         self._log = log
-        self._authors = Authors(settings.git.email)
-        authors = self._authors
+        self._authors = authors = Authors(settings.git.email)
         by_hand = [each for logged in log if authors.is_by_hand(logged.commit.email) for each in logged.changes]
         self._by_hand = {change.path for change in by_hand}
         self._made_by_hand = {change.path for change in by_hand if change.befores[0] is None}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quaid.errors import BadInputError, QuaidError, UsageError, VaultReadOnlyError
+from quaid.place import write_private
 
 TIMEOUT_S = 30
 RETRY_S = 0.5
@@ -106,10 +107,7 @@ class _Step(NamedTuple):
             elif self.data is None:
                 self.path.unlink(missing_ok=True)
             else:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                temporary = self.path.with_name(f".{self.path.name}.tmp")
-                temporary.write_bytes(self.data)
-                temporary.replace(self.path)
+                write_private(self.path, self.data)
         except OSError as error:
             raise VaultReadOnlyError(error.filename, error.strerror or str(error)) from error
 

@@ -15,6 +15,7 @@ from quaid.history.vault_history import History
 from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.local import claimed
+from quaid.local.locks import try_lock
 from quaid.model import Edit, Message
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
@@ -88,13 +89,10 @@ def janitor_lock(root: Path) -> Iterator[None]:
     Raises:
         LockedError: a run is in progress.
     """
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(make_state_folder(root) / LOCK_FILE, timeout=0, mode=0o600):
-            yield
-    except Timeout as error:
-        raise LockedError("A janitor is at work in this vault") from error
+    with try_lock(make_state_folder(root) / LOCK_FILE) as is_ours:
+        if not is_ours:
+            raise LockedError("A janitor is at work in this vault")
+        yield
 
 
 @contextmanager

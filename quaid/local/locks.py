@@ -9,21 +9,20 @@ from pathlib import Path
 EXTRACTION_LOCK = "extracting.lock"
 EMBEDDING_LOCK = "embedding.lock"
 """Held by the process that embeds in the background."""
-_OPEN_OR_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 @contextmanager
-def try_lock(path: Path) -> Iterator[bool]:
+def try_lock(path: Path, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[bool]:
     """Hold the lock file `path`, and yield whether it could be taken: no other process holds it, and it can be made."""
     try:
-        lock = os.open(path, _OPEN_OR_MAKE, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
         yield False
         return
     try:
         is_locked = False
         with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, how)
             is_locked = True
         yield is_locked
     finally:
@@ -36,17 +35,10 @@ def extracting(state: Path) -> Iterator[None]:
 
     Where the lock cannot be made, nothing can be written either, and the writer reports that.
     """
-    try:
+    with suppress(OSError):
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(state / EXTRACTION_LOCK, _OPEN_OR_MAKE, 0o600)
-    except OSError:
+    with try_lock(state / EXTRACTION_LOCK, fcntl.LOCK_SH):
         yield
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(lock)
 
 
 def is_extracting(state: Path) -> bool:

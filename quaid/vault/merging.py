@@ -134,7 +134,7 @@ def choose_side(data: bytes, side: Side, *sides: bytes) -> bytes:
 _BOX = re.compile(r"(?<=\[)[xX](?=\][ \t])")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _LEAD = re.compile(r"(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)*[ \t]*")
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])\s*")  # noqa: RUF001
+BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])\s*")  # noqa: RUF001
 _NO_SPACE = "。！？।"  # noqa: RUF001
 _WHOLE = re.compile(r"[ \t]*(?:`{3}|~{3}|\||#{1,6}[ \t]|[-*+][ \t].*\]\][ \t]*$)")
 """What is no prose: code, tables, headings, edges."""
@@ -350,7 +350,7 @@ def _lead_end(text: str) -> int:
 
 
 def _split_sentences(text: str) -> list[tuple[Key, str]]:
-    return [((0, _fold(sentence)), sentence) for sentence in _BETWEEN_SENTENCES.split(text.strip()) if sentence]
+    return [((0, _fold(sentence)), sentence) for sentence in BETWEEN_SENTENCES.split(text.strip()) if sentence]
 
 
 def _list_sentences(unit: Unit) -> list[tuple[Key, str]]:

@@ -26,6 +26,7 @@ from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown
 from quaid.vault.frontmatter import FrontmatterBrokenError
+from quaid.vault.layout import DEFAULT
 from quaid.vault.notes import StoredNote, text_hash
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
@@ -240,16 +241,20 @@ class Graph:
         return parse_note(f"entities/{name}.md", self.notes[name]).edges
 
 
+def link(edge, find):
+    return plan_link(edge, find, NOW, "default", DEFAULT)
+
+
 def test_linking_makes_the_notes_it_needs_typed_by_the_relation():
     graph = Graph()
-    edge, edits, created = plan_link(Edge("Acme", "employs", "Maya Chen"), graph.find, NOW)
+    edge, edits, created = link(Edge("Acme", "employs", "Maya Chen"), graph.find)
     graph.apply(edits)
     assert edge == Edge("Maya Chen", "works_at", "Acme")
     assert created == ("Maya Chen", "Acme")
     assert parse_note("entities/Maya Chen.md", graph.notes["Maya Chen"]).type == "person"
     assert parse_note("entities/Acme.md", graph.notes["Acme"]).type == "organization"
     assert graph.edges("Maya Chen") == (Edge("Maya Chen", "works_at", "Acme"),)
-    assert plan_link(Edge("maya chen", "works for", "ACME"), graph.find, NOW)[1] == ()
+    assert link(Edge("maya chen", "works for", "ACME"), graph.find)[1] == ()
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -262,7 +267,7 @@ def test_linking_makes_the_notes_it_needs_typed_by_the_relation():
 ])  # fmt: skip
 def test_an_edge_is_added_at_the_end_and_the_rest_stays(text, expected):
     graph = Graph(Maya=text, Tom="")
-    _, edits, _ = plan_link(Edge("Maya", "knows", "Tom"), graph.find, NOW)
+    _, edits, _ = link(Edge("Maya", "knows", "Tom"), graph.find)
     (edit,) = edits
     assert edit.after.decode().rstrip("\r\n") == expected.rstrip("\r\n")
     graph.apply(edits)
@@ -274,7 +279,7 @@ def test_a_name_no_file_may_have_is_kept_as_an_alias():
     note = parse_note(edit.rel_path, edit.after)
     assert "/" not in edit.rel_path.removeprefix("entities/")
     assert "AC/DC" in note.names
-    _, edits, _ = plan_link(Edge("Maya", "likes", "AC/DC"), Graph(Maya="").find, NOW)
+    _, edits, _ = link(Edge("Maya", "likes", "AC/DC"), Graph(Maya="").find)
     (edge,) = parse_note("entities/Maya.md", edits[0].after).edges
     assert name_key(edge.object) in {name_key(name) for name in note.names}
 
@@ -285,7 +290,7 @@ def test_a_name_no_file_may_have_is_kept_as_an_alias():
 )
 def test_an_edge_that_is_empty_label_is_refused(edge):
     with pytest.raises(BadInputError):
-        plan_link(edge, Graph().find, NOW)
+        link(edge, Graph().find)
 
 
 names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=10).filter(
@@ -298,7 +303,7 @@ names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 def test_linking_the_same_twice_changes_nothing(subject, relation, target):
     graph = Graph()
     try:
-        graph.apply(plan_link(Edge(subject, relation, target), graph.find, NOW)[1])
+        graph.apply(link(Edge(subject, relation, target), graph.find)[1])
     except BadInputError:
         return
     aliases = {
@@ -310,4 +315,4 @@ def test_linking_the_same_twice_changes_nothing(subject, relation, target):
     def find(name):
         return graph.find(aliases.get(name_key(name), name))
 
-    assert plan_link(Edge(subject, relation, target), find, NOW)[1] == ()
+    assert link(Edge(subject, relation, target), find)[1] == ()

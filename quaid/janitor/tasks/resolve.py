@@ -29,6 +29,7 @@ from quaid.recall.hits import whose_word
 from quaid.text.dates import find_dates
 from quaid.text.zones import order_key
 from quaid.vault import notes
+from quaid.vault.merging import BETWEEN_SENTENCES
 
 TASK = "resolve"
 MAX_RESOLVED = 60
@@ -36,7 +37,6 @@ MAX_RESOLVED = 60
 _SIGNED = "You have signed one of the two, and not the other."
 _SHOWN, _TITLE = 300, 60
 """The characters of a fact next to its box, and in the title."""
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _REVISED = ("revise_a", "revise_b")
 _ORIGINS = {"agent": "an assistant", "tool": "a tool", "import": "an imported file"}
@@ -221,7 +221,7 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolu
     if doubt:
         decision = replace(decision, why=f"{decision.why} {doubt}".strip(), always_asks=True)
     # Of several sentences of the replaced fact, one may be about something else.
-    sentences = _BETWEEN_SENTENCES.split(loser.text) if judgement.keep not in _REVISED else []
+    sentences = BETWEEN_SENTENCES.split(loser.text) if judgement.keep not in _REVISED else []
     lost = [each for each in sentences if 2 * len(find_lost_words(winner.text, each)) > len(find_lost_words("", each))]
     if len(sentences) > 1 and lost:
         why = f"{decision.why} It drops {quote(lost[0], _SHOWN)}."
