@@ -50,7 +50,7 @@ def write_tiny_model(folder: Path, pooling: str = "mean", seed: int = 7, **confi
     (folder / "config.json").write_text(json.dumps({**described, **config}))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": MAX_TOKENS}))
     (folder / "1_Pooling").mkdir(exist_ok=True)
-    modes = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
+    modes = {"mean": "mean_tokens", "cls": "cls_token"}
     chosen = {f"pooling_mode_{mode}": name == pooling for name, mode in modes.items()}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": HIDDEN, **chosen}))
     kinds = ("Transformer", "Pooling", "Normalize")
@@ -109,7 +109,7 @@ def reference(weights: dict[str, np.ndarray], ids: list[int], heads: int, epsilo
     layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder."))
     for layer in range(layers):
         states = _layer(states, f"encoder.layer.{layer}.", get, heads, epsilon)
-    pooled = {"mean": states.mean(0), "cls": states[0], "max": states.max(0)}[pooling]
+    pooled = {"mean": states.mean(0), "cls": states[0]}[pooling]
     return pooled / np.linalg.norm(pooled)
 
 

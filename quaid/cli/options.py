@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -67,11 +68,9 @@ def choosing(invocation: Invocation, memory: Memory, ref: str, act: Callable[[st
         AmbiguousReferenceError: several fit, and nobody is there to choose.
     """
     if ref.startswith(("/", "~", ".")) or ref.lower().endswith(".md"):
-        try:
+        with suppress(OSError, ValueError, RuntimeError):  # it is no path
             path = Path(ref).expanduser().resolve()
             ref = path.relative_to(memory.root.resolve()).as_posix() if path.is_file() else ref
-        except (OSError, ValueError, RuntimeError):
-            pass  # it is no path
     try:
         return act(ref)
     except AmbiguousReferenceError as error:
@@ -121,11 +120,7 @@ def parse_option_moment(name: str, text: str | None, now: datetime) -> datetime 
         UsageError: it is neither.
     """
     if text and ("T" in text or ":" in text):
-        try:
-            moment = datetime.fromisoformat(text.strip())
-        except ValueError:
-            pass
-        else:
-            return moment.astimezone()
+        with suppress(ValueError):
+            return datetime.fromisoformat(text.strip()).astimezone()
     day = parse_option_day(name, text, now, end=False)
     return datetime(day.year, day.month, day.day).astimezone() if day else None

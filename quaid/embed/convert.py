@@ -49,7 +49,6 @@ _STATIC_TOKENS = 4096
 _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
 }
 
 
@@ -57,8 +56,8 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
     """Convert the model in the folder `source` into the folder `target`, which appears whole.
 
     Raises:
-        EmbeddingError: `source` is neither a static model nor one of BERT's type with mean, cls or max pooling, or a
-            file is missing.
+        EmbeddingError: `source` is neither a static model nor one of BERT's type with mean or cls pooling, or a file is
+            missing.
     """
     import numpy as np
 
@@ -140,7 +139,7 @@ def _read_pooling(source: Path) -> Pooling:
     if chosen == ["pooling_mode"]:
         chosen = [f"pooling_mode_{modes['pooling_mode']}_token{'' if modes['pooling_mode'] == 'cls' else 's'}"]
     if len(chosen) != 1 or chosen[0] not in _POOLINGS:
-        raise _refusal(source, f"its pooling is {' + '.join(chosen) or 'not given'}, not mean, cls or max")
+        raise _refusal(source, f"its pooling is {' + '.join(chosen) or 'not given'}, neither mean nor cls")
     return _POOLINGS[chosen[0]]
 
 
@@ -471,15 +470,6 @@ def _add_pooling(graph: _Graph, hidden: str, pooling: Pooling) -> None:
         return
     axis = graph.constant("length_axis", np.array([1], np.int64))
     graph.node("Cast", ["attention_mask"], "mask_float", to=1)
-    if pooling == "mean":
-        graph.node("Unsqueeze", ["mask_float", axis], "mask_row")
-        graph.node("MatMul", ["mask_row", hidden], "summed")
-        graph.node("Squeeze", ["summed", axis], "pooled")
-        return
-    last = graph.constant("hidden_axis", np.array([2], np.int64))
-    one, far = (graph.constant(name, np.array(value, np.float32)) for name, value in (("one", 1.0), ("far", -1e9)))
-    graph.node("Sub", [one, "mask_float"], "padding")
-    graph.node("Mul", ["padding", far], "pushed")
-    graph.node("Unsqueeze", ["pushed", last], "pushed_column")
-    graph.node("Add", [hidden, "pushed_column"], "unpadded")
-    graph.node("ReduceMax", ["unpadded", axis], "pooled", keepdims=0)
+    graph.node("Unsqueeze", ["mask_float", axis], "mask_row")
+    graph.node("MatMul", ["mask_row", hidden], "summed")
+    graph.node("Squeeze", ["summed", axis], "pooled")

@@ -33,7 +33,7 @@ DUPLICATE_SIMILARITY = 0.97
 RELEVANT_SIMILARITY = 0.5
 """Both for models that were not measured."""
 
-Pooling = Literal["mean", "cls", "max"]
+Pooling = Literal["mean", "cls"]
 Precision = Literal["fp32", "int8"]
 Kind = Literal["bert", "static"]
 
