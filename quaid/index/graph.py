@@ -337,16 +337,9 @@ class Link(NamedTuple):
     note: Document
 
 
-class EntityGraph(NamedTuple):
-    """Entities, those with most edges first, and the links between them."""
-
-    entities: list[Entity]
-    links: list[Link]
-
-
-def read_graph(connection: IndexConnection) -> EntityGraph:
-    """Return the graph of all that `connection` may see. A name that several notes have is that of the first file which
-    is called so, else of the first note with that alias.
+def read_graph(connection: IndexConnection) -> tuple[list[Entity], list[Link]]:
+    """Return the graph of all that `connection` may see: entities, those with most edges first, and links. A name that
+    several notes have is that of the first file which is called so, else of the first note with that alias.
     """
     edges = connection.execute(
         "SELECT DISTINCT doc_id, subject_key, relation, object_key, subject, object FROM edges "
@@ -390,4 +383,4 @@ def read_graph(connection: IndexConnection) -> EntityGraph:
         Link(places[owners[subject_key]], places[owners[object_key]], relation, stating[doc_id])
         for doc_id, subject_key, relation, object_key, _, _ in edges
     ]
-    return EntityGraph([entities[owner] for owner in ordered], links)
+    return [entities[owner] for owner in ordered], links

@@ -13,7 +13,7 @@ from web.browsing import NARROW, find_violations, is_wide_enough, visit, wait_un
 from web.conftest import let_in
 from web.test_pages import Tags
 
-from quaid.index.graph import Entity, EntityGraph, Link
+from quaid.index.graph import Entity, Link
 from quaid.web.pages.graph import MAX_DRAWN, select
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: {owner}\n{more}---\n{text}\n"
@@ -158,7 +158,7 @@ def test_an_empty_memory_says_what_to_do(tmp_path, calm):
 def test_of_too_many_the_most_connected_are_drawn():
     entities = [Entity(f"e{number}", frozenset({f"e{number}"}), "", None, 1, 0) for number in range(MAX_DRAWN + 10)]
     links = [Link(0, 1, "r", candidate(1)), Link(0, MAX_DRAWN + 5, "r", candidate(1))]
-    picture = select(EntityGraph(entities, links), f"e{MAX_DRAWN + 5}")
+    picture = select(entities, links, f"e{MAX_DRAWN + 5}")
     assert len(picture.entities) == MAX_DRAWN
     assert picture.left_out == 10
     assert picture.entities[picture.focus].name == f"e{MAX_DRAWN + 5}"

@@ -1,7 +1,7 @@
 """The graph: people, places, projects and their relations, all of them or those around one, at any time or on a day."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from textwrap import shorten
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from quaid.errors import UsageError
-from quaid.index.graph import Entity, EntityGraph, Link, read_graph
+from quaid.index.graph import Entity, Link, read_graph
 from quaid.memory import Memory
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
@@ -54,14 +54,14 @@ class Picture(NamedTuple):
 def show_graph(memory: Memory, request: Request) -> Context:
     """Return what is next to the picture, and the picture in words."""
     asked, today, problem = _read_fields(request), local_now(memory.settings.timezone).date().isoformat(), ""
-    graph = _read_graph(memory)
+    entities, links = _read_graph(memory)
     try:
         wanted = _read_filters(asked)
     except UsageError as error:
         problem, wanted = str(error), _read_filters({**asked, "hops": "", "on": ""})
-    shown = select(graph, **wanted)
+    shown = select(entities, links, **wanted)
     relations = _list_relations(shown, today)
-    counts = Counter(map(_type_of, graph.entities))
+    counts = Counter(map(_type_of, entities))
     page = page_number(asked["page"])
     rows = range(ROWS * (page - 1), min(ROWS * page, len(shown.entities)))
 
@@ -70,20 +70,20 @@ def show_graph(memory: Memory, request: Request) -> Context:
         fields = {**asked, "page": "", **changed}
         return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
 
-    dates = (day for link in graph.links for day in (link.note.valid_from, link.note.valid_until) if day)
+    dates = (day for link in links for day in (link.note.valid_from, link.note.valid_until) if day)
     days = [today, *(f"{day[:10]}-01-01"[:10] for day in dates)]
     return {
         "asked": asked,
         "problem": problem,
-        "is_empty": not graph.entities,
+        "is_empty": not entities,
         "shown": shown,
         "wanted": wanted,
         "focus": None if shown.focus is None else shown.entities[shown.focus],
         "relations": relations.get(shown.focus, []) if shown.focus is not None else [],
         "max_relations": MAX_RELATIONS,
-        "names": [entity.name for entity in graph.entities[:MAX_SUGGESTED]],
+        "names": [entity.name for entity in entities[:MAX_SUGGESTED]],
         "types": [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]],
-        "all_relations": sorted({link.relation for link in graph.links}),
+        "all_relations": sorted({link.relation for link in links}),
         "days": (min(days), max(days)),
         "rows": [(shown.entities[row], relations.get(row, [])) for row in rows],
         "max_beside": MAX_ROW_RELATIONS,
@@ -100,7 +100,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
 def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the picture for the script that draws it: nodes, and edges with the places of their ends."""
     today = local_now(memory.settings.timezone).date().isoformat()
-    shown = select(_read_graph(memory), **_read_filters(_read_fields(request)))
+    shown = select(*_read_graph(memory), **_read_filters(_read_fields(request)))
     is_explained = len(shown.links) <= MAX_EXPLAINED
     nodes = [
         {
@@ -131,33 +131,30 @@ def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 
 def select(
-    graph: EntityGraph,
+    entities: Sequence[Entity],
+    links: Sequence[Link],
     focus: str = "",
     hops: int = 0,
     relation: str = "",
     types: Collection[str] = (),
     on: str = "",
 ) -> Picture:
-    """Return a part of `graph`; empty filters select everything. Filters of edges leave only connected entities.
+    """Return a part of the graph; empty filters select everything. Filters of edges leave only connected entities.
 
     `focus` is the name of an entity or a part of the name, `hops` the greatest distance from it, `on` a day on which
     edges are true.
     """
     key = name_key(focus)
-    found = [place for place, each in enumerate(graph.entities) if key and (key in each.keys or each.path == focus)]
+    found = [place for place, each in enumerate(entities) if key and (key in each.keys or each.path == focus)]
     # Or the only one whose name contains it.
-    found = found or [
-        place for place, each in enumerate(graph.entities) if key and any(key in one for one in each.keys)
-    ]
+    found = found or [place for place, each in enumerate(entities) if key and any(key in one for one in each.keys)]
     place, choices = (found[0], []) if len(found) == 1 else (None, found[:MAX_CHOICES])
     selected = {
-        number
-        for number, entity in enumerate(graph.entities)
-        if not types or _type_of(entity) in types or number == place
+        number for number, entity in enumerate(entities) if not types or _type_of(entity) in types or number == place
     }
     links = [
         link
-        for link in graph.links
+        for link in links
         if link.subject in selected
         and link.object in selected
         and (not relation or link.relation == relation)
@@ -174,14 +171,14 @@ def select(
     drawn = sorted(selected, key=lambda number: (number != place, number))[:MAX_DRAWN]
     places = {old: new for new, old in enumerate(sorted(drawn))}
     return Picture(
-        [graph.entities[number] for number in places],
+        [entities[number] for number in places],
         [
             link._replace(subject=places[link.subject], object=places[link.object])
             for link in links
             if link.subject in places and link.object in places
         ],
         None if place is None else places[place],
-        [graph.entities[number] for number in choices],
+        [entities[number] for number in choices],
         len(selected) - len(drawn),
     )
 
@@ -191,7 +188,7 @@ def address_of(entity: Entity) -> str:
     return memory_path(entity.path) if entity.path else f"/?{urlencode({'q': entity.name})}"
 
 
-def _read_graph(memory: Memory) -> EntityGraph:
+def _read_graph(memory: Memory) -> tuple[list[Entity], list[Link]]:
     """Return the graph, which is built again only when the index has changed."""
     index = memory.index()
     return memory.cache.of(index, read_graph)
