@@ -11,25 +11,25 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_000,
-    "record classes": 305,
-    "record fields": 1_795,
+    "lines": 75_600,
+    "record classes": 303,
+    "record fields": 1_790,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 6.0,
-    "own imports inside functions per 1,000 lines": 1.7,
+    "own imports inside functions per 1,000 lines": 1.6,
     "dialect words per 1,000 lines": 2.4,
 }
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 
 WALK_CEILINGS = {
-    "a question, warm": {"files": 53, "functions": 237, "depth": 15, "lambdas": 28, "climbs": 1},
-    "a fact remembered": {"files": 44, "functions": 236, "depth": 18, "lambdas": 1, "climbs": 4},
-    "an edit saved, a question": {"files": 59, "functions": 340, "depth": 20, "lambdas": 18, "climbs": 1},
-    "a note shown": {"files": 12, "functions": 34, "depth": 10, "lambdas": 1, "climbs": 0},
-    "why": {"files": 30, "functions": 145, "depth": 16, "lambdas": 2, "climbs": 0},
-    "a fact forgotten": {"files": 29, "functions": 170, "depth": 18, "lambdas": 2, "climbs": 5},
-    "a run of the janitor": {"files": 120, "functions": 695, "depth": 23, "lambdas": 25, "climbs": 14},
+    "a question, warm": {"files": 53, "functions": 236, "depth": 14, "lambdas": 27, "climbs": 0},
+    "a fact remembered": {"files": 44, "functions": 231, "depth": 17, "lambdas": 0, "climbs": 4},
+    "an edit saved, a question": {"files": 59, "functions": 338, "depth": 18, "lambdas": 16, "climbs": 1},
+    "a note shown": {"files": 12, "functions": 33, "depth": 9, "lambdas": 1, "climbs": 0},
+    "why": {"files": 30, "functions": 140, "depth": 15, "lambdas": 2, "climbs": 0},
+    "a fact forgotten": {"files": 29, "functions": 162, "depth": 17, "lambdas": 2, "climbs": 5},
+    "a run of the janitor": {"files": 113, "functions": 660, "depth": 21, "lambdas": 21, "climbs": 13},
 }
 """Operation -> files and functions entered, depth of calls, lambdas called, and calls from a lower package up into a higher one.
 `python tests/walk.py -v` prints them."""
