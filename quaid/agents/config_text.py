@@ -212,6 +212,9 @@ def _edit_toml(text: str, path: Sequence[str | int], value: object) -> str:
     with suppress(TOMLKitError, ValueError, KeyError, TypeError):
         wanted: Any = tomllib.loads(bare)
         document: Any = tomlkit.parse(bare if not bare or bare.endswith("\n") else f"{bare}\n")
+        nested: Any = value
+        for key in reversed(path):
+            nested = {key: nested}
         for table, new_table in ((wanted, dict), (document, partial(tomlkit.table, is_super_table=True))):
             for key in path[:-1]:
                 if key not in table:
@@ -221,7 +224,10 @@ def _edit_toml(text: str, path: Sequence[str | int], value: object) -> str:
                 table.pop(path[-1], None)
             else:
                 table[path[-1]] = value
-        after = tomlkit.dumps(document)
-        if is_same(tomllib.loads(after), wanted):
-            return text[: len(text) - len(bare)] + after.replace("\r\n", "\n").replace("\n", newline)
+        gap = "\n" * (2 - bare.endswith("\n")) if bare.strip() else ""
+        # A new table comes behind all others: what is there stays as it is, to the last byte.
+        for after in (bare if value is None else f"{bare}{gap}{tomlkit.dumps(nested)}", tomlkit.dumps(document)):
+            with suppress(tomllib.TOMLDecodeError):
+                if is_same(tomllib.loads(after), wanted):
+                    return text[: len(text) - len(bare)] + after.replace("\r\n", "\n").replace("\n", newline)
     raise ConfigTextError("the table is written in a way that cannot be edited without touching the rest")
