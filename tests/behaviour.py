@@ -130,10 +130,9 @@ docs
 docs search how+is+the+hull+made --project boat
 docs read boat:docs/hull.md
 docs check
-docs check --diff --no-model
+docs check --diff
 docs register {repository}/docs/hull.md --source src
 docs confirm boat:docs/hull.md
-docs history boat:docs/hull.md
 docs update boat:docs/hull.md
 janitor run --dry-run
 janitor run

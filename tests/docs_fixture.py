@@ -16,6 +16,7 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.search import DocSearchResult, DocsIndex
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
+from quaid.recall.options import RecallOptions
 from quaid.recall.rerank import Judge
 from quaid.recall.search import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
@@ -76,10 +77,8 @@ class Docs:
     ) -> DocSearchResult:
         with closing(database.connect_reader(self.index.path)) as reader:
             sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix(), judge=judge)
-            return search.search(
-                sources, query, settings or self.settings.recall, limit=limit, projects=frozenset(projects),
-                **options,
-            )  # fmt: skip
+            asked = RecallOptions(projects=frozenset(projects), **options)
+            return search.search(sources, query, settings or self.settings.recall, limit, asked)
 
     def rows(self, sql: str) -> list[Any]:
         with closing(connect(self.index.path, apsw.SQLITE_OPEN_READWRITE)) as connection:

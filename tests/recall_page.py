@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceChange
-from quaid.docs.freshness import ChangeKind, SourceCommit, SourceFinding
-from quaid.docs.updates import ask_update
+from quaid.docs.freshness import Freshness, SourceCommit, SourceFinding
+from quaid.docs.updates import OpenDoc
+from quaid.local.runs import Judgements
 
 DOC = """---
 sources: [quaid/recall.py]
@@ -38,13 +42,14 @@ COMMIT = SourceCommit("3f2a91c" * 5, "2026-11-20T10:00:00Z", "Maya", "recall: tw
 
 
 def change(
-    path: str, before: bytes | None, after: bytes | None, kind: ChangeKind = "modified", *commits, old_path=None
-):
-    finding = SourceFinding("", path, old_path, kind, None, None, commits)
+    path: str, before: bytes | None, after: bytes | None, *commits: SourceCommit, old_path: str | None = None
+) -> SourceChange:
+    blobs = (None if side is None else str(len(side)) for side in (before, after))
+    finding = SourceFinding("", path, old_path, *blobs, commits)
     return SourceChange(finding, before, after)
 
 
-CHANGE = change("quaid/recall.py", OLD, NEW, "modified", COMMIT)
+CHANGE = change("quaid/recall.py", OLD, NEW, COMMIT)
 FILES = {"quaid/recall.py": NEW}
 BODY = DOC[DOC.index("# Recall") :]
 LIMIT = ("Limits", "gives 10 hits", "gives 20 hits", "DEFAULT_LIMIT is 20.")
@@ -59,15 +64,25 @@ def answer(*edits, still_true=False):
     }
 
 
+JUDGEMENTS = Judgements(Path("nowhere"), "2026-11-20", is_read_only=True)
+
+
+def stale(text=DOC, changes=(CHANGE,), path="docs/recall.md"):
+    """The page with changes of its sources."""
+    doc = Doc(f"code:{path}", "code", Path(), path)
+    return OpenDoc(doc, text.encode(), "", Freshness(doc.id, "stale"), changes, FILES)
+
+
 def ask(service, value, text=DOC, refused=()):
     service.value = value
-    return ask_update(service.models("anthropic"), "docs/recall.md", text, [CHANGE], FILES, refused)
+    return stale(text).ask(service.models("anthropic"), JUDGEMENTS, refused)
+
+
+def ask_cleanup(service, edits, text=DOC):
+    """Ask for cuts of the page, which has grown."""
+    service.value = {"edits": edits}
+    return OpenDoc(stale().doc, text.encode(), "").ask(service.models("anthropic"), JUDGEMENTS)
 
 
 def question(service, number=0):
     return service.asked[number]["messages"][0]["content"]
-
-
-def say(service, value):
-    service.value = value
-    return service.models("anthropic")

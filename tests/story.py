@@ -19,7 +19,7 @@ from janitor_facts import DIFFERENT, answer_pairs, pairs_in
 from vaults import Vault, trust_vault
 
 from quaid import Memory
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Runs
 from quaid.place import LOCAL_FILE, state_folder
@@ -265,7 +265,7 @@ def tell_story(root: Path, patch: pytest.MonkeyPatch) -> Vault:
     sources = _write_sources(root.parent / "kestrel")
     on(
         "2026-11-02T09:00:00Z",
-        lambda memory: memory.documentation.create(NewProject("kestrel", source_roots=(str(sources),))),
+        lambda memory: memory.documentation.create(Project("kestrel", source_roots=(str(sources),))),
     )
     model.close()
     patch.setenv("QUAID_MODELS_PROVIDER", "none")

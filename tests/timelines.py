@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 from replay import write_talk
 from vaults import copy_vault
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 
 MILK, HOME = "Maya takes oat milk in her coffee", "Maya lives in Lisbon with Tom"
 
@@ -26,7 +26,7 @@ def furnished() -> Path:
         memory.remember(HOME)
         memory.link("Maya", "works_at", "Acme")
         memory.extract(write_talk(folder / "t.jsonl", "I sold the van.", "When?", "Last week.", session="s9"))
-        memory.documentation.create(NewProject("boat"))
+        memory.documentation.create(Project("boat"))
         memory.remember("Tom sails at night")
     vault.write("projects/boat/GUIDE.md", "# Guide\n\nThe boat has a red sail.\n")
     vault.save("mine")

@@ -7,21 +7,17 @@ changes. The number of documents and the stale ones are from their last check.
 import hashlib
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from quaid.errors import QuaidError
-from quaid.index import documents
-from quaid.index.sqlite import database
-from quaid.index.sqlite.database import IndexReader
 from quaid.local.doc_cache import DocChecks, ProjectNotes
-from quaid.place import DOCS_FILE, LOCAL_FILE, VERSION, state_folder
+from quaid.place import LOCAL_FILE, VERSION, state_folder
 from quaid.redaction import admit
-from quaid.vault import files, markdown
+from quaid.text.quoting import shorten
+from quaid.vault import files
 from quaid.vault.layout import Layout, list_project_files
 from quaid.vault.markdown import text_of_note
 
@@ -33,7 +29,6 @@ MAX_NOTE = 100_000
 """Bytes that are read of a file."""
 NOTES = ("TOOLS.md", "AGENTS.md")
 """The notes in a project's home that an agent reads."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 def read_projects(
@@ -53,16 +48,20 @@ def read_projects(
     notes = [(path, cache.read(path)) for path in (f"{homes[here]}/{note}" for note in NOTES if here)]
     cache.save(names)
     ordered = sorted(projects, key=lambda name: (name != here, name))
-    docs, stale = _count_docs(root, place)
+    checked = _list_checked(root, place)
     lines: list[str] = []
     for name in ordered[:most]:
-        project, old = projects[name], stale.get(name, ())
+        project, docs = projects[name], sorted(checked.get(name, ()))
+        old = [path for _, path, status in docs if status == "stale"]
+        unknown = sum(status in {"no sources", "no history"} for *_, status in docs)
         line = f"{name} ({project['label']})" if project["label"].casefold() != name else name
         line += ", where this session works" if name == here else ""
-        counted = [f"{docs[name]} {'doc' if docs[name] == 1 else 'docs'}"] if docs[name] else []
+        counted = [f"{len(docs)} {'doc' if len(docs) == 1 else 'docs'}"] if docs else []
         if old:
             shown = ", ".join(old[:MAX_STALE]) + (" …" if len(old) > MAX_STALE else "")
             counted.append(f"{len(old)} stale ({shown})")
+        if unknown:
+            counted.append(f"{unknown} unknown")
         about = ". ".join(filter(None, (project["about"].rstrip("."), ", ".join(counted))))
         lines.append(f"{line}: {about}" if about else line)
     lines += [f"and {len(ordered) - len(lines)} more: quaid project list"] if len(ordered) > len(lines) else []
@@ -107,20 +106,16 @@ class _FileCache:
 
 
 def _read_project(name: str, text: str) -> dict[str, Any]:
-    """Parse the part of a PROJECT.md that is shown; `about` is the first sentence below the title."""
-    from quaid.docs import registry
+    """Parse the part of a PROJECT.md that is shown; `about` is its first sentence of prose."""
+    from quaid.docs import markup, registry
 
     project = registry.parse_project(name, text.encode())
-    section = next(iter(markdown.sections(_without_secrets(text))), None)
-    paragraph = section.text.split("\n\n")[0] if section is not None and len(section.heading) <= 1 else ""
-    about = " ".join(_SENTENCE.split(paragraph, maxsplit=1)[0].split())
-    if len(about) > MAX_ABOUT:
-        about = f"{about[:MAX_ABOUT].rsplit(' ', 1)[0]} …"
+    about = markup.read_description("PROJECT.md", _without_secrets(text))
     return {
         "label": _without_secrets(project.label),
         "state": project.state,
         "roots": list(project.source_roots),
-        "about": "" if about == registry.ABOUT.format(label=project.label) else about,
+        "about": "" if about == registry.ABOUT.format(label=project.label) else shorten(about, MAX_ABOUT),
     }
 
 
@@ -129,45 +124,34 @@ def _without_secrets(text: str) -> str:
 
 
 def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str], cwd: str) -> str | None:
-    """Return the project that owns a folder, also in another worktree of its repository."""
+    """Return the project with the innermost folder around `cwd`, also in another worktree of its repository."""
     from quaid.docs.source_roots import check_roots  # these are imported only where there are projects
     from quaid.history.repository import find_twin
 
     # Checked each time: the cache does not know what may be read today.
-    checked = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
-    folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in checked.items()}
-    around = {name: [str(root / homes[name]), *listed] for name, listed in folders.items()}
-    try:
-        if found := _innermost(around, cwd):
-            return found
-        twin = find_twin(Path(cwd), (Path(folder) for listed in folders.values() for folder in listed))
-        return None if twin is None else _innermost(around, str(twin))
-    except (OSError, ValueError):  # not a valid name of a folder
-        return None
+    roots = [(r.folder, name) for name in projects for r in check_roots(root, projects[name]["roots"]) if not r.problem]
+    folders = [*roots, *((root / homes[name], name) for name in projects)]
+    with suppress(OSError, ValueError):  # not a valid name of a folder
+        for is_twin in (False, True):
+            here = find_twin(Path(cwd), (folder for folder, _ in roots)) if is_twin else Path(cwd)
+            if here is None:
+                break
+            inside = f"{os.path.realpath(here)}/"
+            real = ((os.path.realpath(folder), name) for folder, name in folders)
+            around = [(-len(folder), name) for folder, name in real if inside.startswith(f"{folder}/")]
+            if around:
+                return min(around)[1]  # of two with the same root the first, as everywhere
+    return None
 
 
-def _innermost(folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
-    """Return the project with the innermost folder around `cwd`."""
-    here = os.path.realpath(cwd)
-    real = ((name, os.path.realpath(folder)) for name, listed in folders.items() for folder in listed)
-    around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]
-    return min(around)[1] if around else None  # of two with the same root the first, as everywhere
-
-
-def _count_docs(root: Path, place: Layout) -> tuple[Counter[str], dict[str, list[str]]]:
-    """Return how many documents each project has, and those that were stale when they were last checked."""
-    docs: Counter[str] = Counter()
-    stale: dict[str, list[str]] = {}
-    reader = IndexReader(state_folder(root) / DOCS_FILE)
-    with suppress(database.DatabaseError):
-        index = reader.open()
-        docs.update(project or "" for project in (documents.list_projects(index) if index else {}).values())
-    reader.close()
+def _list_checked(root: Path, place: Layout) -> dict[str, list[tuple[float, str, str]]]:
+    """Return the documents of each project as they were last checked: (minus its certainty, path, status)."""
+    checked: dict[str, list[tuple[float, str, str]]] = {}
     with suppress(QuaidError):
         for doc, (_, found) in DocChecks(state_folder(root) / LOCAL_FILE).read().items():
             with suppress(ValueError, TypeError, KeyError):  # it cannot be read
-                if json.loads(found)["status"] == "stale":
-                    at_home = place.project_of(doc)
-                    project, path = place.inner_path(doc).split("/", 2)[1:] if at_home else doc.split(":", 1)
-                    stale.setdefault(project, []).append(path)
-    return docs, stale
+                shape = json.loads(found)
+                at_home = place.project_of(doc)
+                project, path = place.inner_path(doc).split("/", 2)[1:] if at_home else doc.split(":", 1)
+                checked.setdefault(project, []).append((-shape["certainty"], path, shape["status"]))
+    return checked

@@ -3,25 +3,23 @@
 Documents stay where they are: in the project's home in the vault, or in one of its source roots.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from quaid.docs import markup
 from quaid.docs.registry import Project
-from quaid.docs.source_roots import SourceRoot, check_roots, next_step
+from quaid.docs.source_roots import ABSENT, SourceRoot, check_roots, next_step
 from quaid.errors import BadInputError, GitError, GitMissingError
 from quaid.history.source_repository import open_repository
-from quaid.model import Kind
 from quaid.redaction import admit
-from quaid.vault import files, frontmatter, headings, layout, markdown, notes
+from quaid.vault import files, frontmatter, headings, layout, notes
 
-SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
+SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt")
 _HEAD_BYTES = 20_000
 """The bytes of a document that are read for its title."""
 _SKIPPED = frozenset(
@@ -63,41 +61,35 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The documents of some projects. `missing` are registered ones without a file, as (project, path); `absent` source
-    roots that are not on this machine, `refused` those that may not be read.
+    """The documents of some projects. `missing` are registered ones without a file, as (project, path), and `refused`
+    source roots that are not read, with the names of their projects.
     """
 
     docs: tuple[Doc, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
-    absent: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, SourceRoot], ...] = ()
+
+    @property
+    def absent(self) -> tuple[tuple[str, str], ...]:
+        """The source roots that are not on this machine."""
+        return tuple((project, root.written) for project, root in self.refused if root.problem == ABSENT)
 
     @property
     def remarks(self) -> list[str]:
         """Sentences about registered documents and source roots that are missing, moved or refused."""
-        step = "Note that with: quaid docs register"
-        return [
-            *(
-                f"{doc.registered_as} is {doc.registry_path} now. "
-                f"{step} {shlex.quote(str(doc.file))} --project {doc.project}"
-                for doc in self.docs
-                if doc.registered_as
-            ),
-            *(
-                f"{headings.one_line(path)} is registered and no longer exists. "
-                f"Take it out of projects/{project}/PROJECT.md."
-                for project, path in self.missing
-            ),
-            *(
-                f"The source root {root} of {project} is not on this machine: its documents are not seen."
-                for project, root in self.absent
-            ),
-            *(
-                f"The documents of {project} cannot be checked: its source root {root.written} {root.problem}. "
-                f"{next_step(project, root)}"
-                for project, root in self.refused
-            ),
+        remarks = [
+            f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
+            f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
+            for doc in self.docs
+            if doc.registered_as
         ]
+        for project, path in self.missing:
+            gone = f"{headings.one_line(path)} is registered and no longer exists"
+            remarks.append(f"{gone}. Take it out of projects/{project}/PROJECT.md.")
+        for project, root in self.refused:
+            why = f"its source root {root.written} {root.problem}"
+            remarks.append(f"The documents of {project} cannot be checked: {why}. {next_step(project, root)}")
+        return remarks
 
 
 def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
@@ -107,31 +99,38 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
     """
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
-    absent: list[tuple[str, str]] = []
     refused: list[tuple[str, SourceRoot]] = []
     for project in projects:
         roots = check_roots(vault, project.source_roots)
-        absent += [(project.name, root.written) for root in roots if not root.problem and not is_folder(root.folder)]
         refused += [(project.name, root) for root in roots if root.problem]
-        lister = _Lister(vault, project, _name_roots(roots))
-        found = {doc.id: doc for doc in lister.list_all()}
-        registered = {row.path: lister.find(row.path) for row in project.registered}
-        gone = [path for path, doc in registered.items() if doc is None]
-        taken = {doc.id for doc in registered.values() if doc is not None}
-        registered |= lister.follow_renames(gone)
+        folders = _list_folders(vault, project, roots)
+        listed = (_find_in(folders, path) for path in _list_paths(project, folders))
+        found = {doc.registry_path: doc for doc in listed if doc is not None}
+        there = {row.path: found.get(row.path) or _find_in(folders, row.path) for row in project.registered}
+        renamed = _list_renames(folders) if None in there.values() else {}
         for row in project.registered:
-            doc = registered[row.path]
-            if doc is None or (doc.registered_as and doc.id in taken):
+            doc, name = there[row.path], renamed.get(row.path, row.path)
+            if doc is None and name not in there:
+                doc = _find_in(folders, name)
+            if doc is None:
                 missing.append((project.name, row.path))
             else:
-                found.pop(doc.id, None)
-                found[doc.id] = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at)
+                former = row.path if doc.registry_path != row.path else None
+                doc = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at, registered_as=former)
+                found[doc.registry_path] = doc
         for doc in found.values():
             known = docs.get(doc.file)
             if known is None or len(known.folder.parts) < len(doc.folder.parts):
                 docs[doc.file] = doc
     ordered = sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))
-    return Catalogue(tuple(ordered), tuple(missing), tuple(absent), tuple(refused))
+    return Catalogue(tuple(ordered), tuple(missing), tuple(refused))
+
+
+def locate_doc(vault: Path, project: Project, path: Path) -> Doc | None:
+    """Return the document of a project at `path`, listed or not; None if no document of the project can be there."""
+    found = find_project(vault, [project], path)
+    folders = _list_folders(vault, project, check_roots(vault, project.source_roots))
+    return _find_in(folders, found[1]) if found is not None else None
 
 
 def find_docs(docs: Sequence[Doc], references: Sequence[str], project: str | None = None) -> list[Doc]:
@@ -154,8 +153,8 @@ def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
         BadInputError: there is none, or there are several.
     """
     path = Path(reference).expanduser()
-    real = path.resolve() if is_file(path) else None
-    ends = (f"/{reference}", f"/{reference}.md")
+    real = path.resolve() if os.path.isfile(path) else None  # noqa: PTH113 - no name is too long for it
+    ends = tuple(f"/{reference}{ending}" for ending in ("", *SUFFIXES))
     matches = (
         [doc for doc in docs if reference in (doc.id, doc.registry_path)],
         [doc for doc in docs if real is not None and doc.file.resolve() == real],
@@ -176,165 +175,92 @@ def title_of(doc: Doc) -> str:
     text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
     fields = frontmatter.parse(text).fields
     titles = (fields[key].strip() for key in ("title", "label") if isinstance(fields.get(key), str))
-    headed = (markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# "))
-    title = next(filter(None, titles), None) or next(headed, "")
+    title = next(filter(None, titles), None) or markup.read_title(doc.rel_path, text)
     return admit(title).text or Path(doc.rel_path).stem
 
 
 def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
-    """Return the project that owns a file, and the file's path in its home or source root. The innermost root wins."""
+    """Return the project that owns a file, and the file's path in its registry. The innermost folder wins."""
     real = _real(path)
-    best: tuple[int, Project, str] | None = None
-    for project in projects:
-        for folder in (vault / project.home, *project.roots(vault)):
-            root = _real(folder)
-            if real.is_relative_to(root) and (best is None or len(root.parts) > best[0]):
-                best = len(root.parts), project, real.relative_to(root).as_posix()
-    return (best[1], best[2]) if best else None
-
-
-def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
-    """Return the path of a file in the registry of `project`; None if it is outside the project."""
-    real = _real(path)
-    for name, root in (*_name_roots(check_roots(vault, project.source_roots)).items(), ("", vault)):
-        if real.is_relative_to(_real(root)):
-            rel_path = real.relative_to(_real(root)).as_posix()
-            return f"{name}/{rel_path}" if name else rel_path
-    return None
-
-
-def is_file(path: Path) -> bool:
-    """Return whether `path` is a file; never raises."""
-    return os.path.isfile(path)  # noqa: PTH113 - does not fail for a name that is too long
-
-
-def is_folder(path: Path) -> bool:
-    """Return whether `path` is a folder; never raises."""
-    return os.path.isdir(path)  # noqa: PTH112 - does not fail for a name that is too long
-
-
-def is_doc_name(name: str) -> bool:
-    """Return whether a file of this name is a document: visible, with one of `SUFFIXES`."""
-    return name.lower().endswith(SUFFIXES) and not name.startswith((".", "~", "#"))
+    owners = [
+        (len(_real(folder.file).parts), project, folder.registry_path + real.relative_to(_real(folder.file)).as_posix())
+        for project in projects
+        for folder in _list_folders(vault, project, check_roots(vault, project.source_roots))
+        if real.is_relative_to(_real(folder.file))
+    ]
+    return max(owners, key=lambda owner: owner[0])[1:] if owners else None
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _name_roots(roots: Sequence[SourceRoot]) -> Mapping[str, Path]:
-    """Return the source roots on this machine by the prefix of their documents' ids: empty if there is one root."""
-    named: dict[str, SourceRoot] = {}
+def _list_folders(vault: Path, project: Project, roots: Sequence[SourceRoot]) -> list[Doc]:
+    """Return the home of a project and the source roots that can be read, as what ids and paths of documents in them
+    begin with. With several source roots their names are part of it.
+    """
+    home = f"{project.home}/"
+    folders: dict[str, Doc | None] = {home: Doc(home, project.name, vault, home, is_in_vault=True)}
     for root in roots:
         name = root.folder.name if len(roots) > 1 else ""
-        number = 1
-        while name in named:
-            number += 1
-            name = f"{root.folder.name}-{number}"
-        named[name] = root
-    return {name: root.folder for name, root in named.items() if not root.problem and is_folder(root.folder)}
+        names = [f"{name}/", *(f"{name}-{number}/" for number in range(2, len(roots) + 1))] if name else [""]
+        prefix = next(prefix for prefix in names if prefix not in folders)
+        folders[prefix] = None if root.problem else Doc(f"{project.name}:{prefix}", project.name, root.folder, "")
+    return [folder for folder in folders.values() if folder is not None]
 
 
-class _Lister:
-    """Lists the documents of one project; `roots` are its source roots on this machine by name."""
+def _list_paths(project: Project, folders: Sequence[Doc]) -> Iterator[str]:
+    """Yield the files in the project's home, and those in its source roots that its patterns match, as the registry
+    names them.
+    """
+    home, *roots = folders
+    for file in files.walk_files(home.file):
+        yield file.relative_to(home.folder).as_posix()
+    if not project.auto_index or not roots:
+        return
+    import pathspec
 
-    def __init__(self, vault: Path, project: Project, roots: Mapping[str, Path]) -> None:
-        self._vault = vault
-        self._project = project
-        self._roots = roots
-
-    def list_all(self) -> Iterator[Doc]:
-        """Yield the documents in the project's home, and those in its source roots that its patterns match."""
-        for path in files.walk_files(self._vault / self._project.home):
-            rel_path = path.relative_to(self._vault).as_posix()
-            is_own = is_doc_name(path.name) and path.is_file() and not path.is_symlink()
-            if is_own and not layout.is_conflict_copy(rel_path) and files.is_unicode(rel_path):
-                yield self._make(None, rel_path)
-        if not self._project.auto_index or not self._roots:
-            return
-        import pathspec
-
-        # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
-        anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in self._project.patterns]
-        wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
-        unwanted = pathspec.GitIgnoreSpec.from_lines(self._project.exclude)
-        inside = _real(self._vault)
-        for name, root in self._roots.items():
-            for rel_path in _list_files(root):
-                if not _may_be_doc(rel_path) or not _SKIPPED.isdisjoint(rel_path.split("/")[:-1]):
-                    continue
-                is_wanted = wanted.match_file(rel_path) and not unwanted.match_file(rel_path)
-                if is_wanted and files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
-                    yield self._make(name, rel_path)
-
-    def find(self, path: str) -> Doc | None:
-        """Return the document with this path in the registry; None for a file that is hidden or of another kind."""
-        for name, root in self._roots.items():
-            rel_path = path.removeprefix(f"{name}/") if name else path
-            if _may_be_doc(rel_path) and files.is_file_in(root, rel_path):
-                return self._make(name, rel_path)
-        # Memories are not documents: they have owners, who may make them private.
-        if not _may_be_doc(path) or not files.is_file_in(self._vault, path):
-            return None
-        head = frontmatter.parse((files.read_note(self._vault, path) or b"").decode("utf-8", "replace"))
-        kind = self._project.layout.kind_of(path, head.fields)
-        return self._make(None, path) if kind in (Kind.DOC, Kind.NOTE) else None
-
-    def follow_renames(self, gone: Iterable[str]) -> Mapping[str, Doc]:
-        """Return the documents that registered ones without a file have become, by the path in the registry."""
-        found: dict[str, Doc] = {}
-        left = [path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path]
-        folders = [(f"{name}/" if name else "", root) for name, root in self._roots.items()]
-        for prefix, folder in (*folders, ("", self._vault)):
-            old = [path.removeprefix(prefix) for path in left if path not in found and path.startswith(prefix)]
-            with suppress(GitError, GitMissingError):
-                for path, name in (_find_renamed(folder, old) if old else {}).items():
-                    doc = self.find(f"{prefix}{name}")
-                    if doc is not None:
-                        found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
-        return found
-
-    def _make(self, root: str | None, rel_path: str) -> Doc:
-        """Return a document of a source root, or of the vault if `root` is None."""
-        name = self._project.name
-        if root is None:
-            return Doc(rel_path, name, self._vault, rel_path, is_in_vault=True)
-        return Doc(f"{name}:{f'{root}/' if root else ''}{rel_path}", name, self._roots[root], rel_path)
+    # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
+    anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in project.patterns]
+    wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
+    unwanted = pathspec.GitIgnoreSpec.from_lines(project.exclude)
+    for root in roots:
+        paths = None
+        with suppress(GitError):  # then it is listed as a plain folder, and a check says why
+            repository = open_repository(root.folder)
+            paths = repository.present(root.folder) if repository is not None else None
+        if paths is None:
+            paths = [file.relative_to(root.folder).as_posix() for file in files.walk_files(root.folder, _SKIPPED)]
+        for path in sorted(paths):
+            if path.lower().endswith(SUFFIXES) and wanted.match_file(path) and not unwanted.match_file(path):
+                is_own = not _real(root.folder / path).is_relative_to(_real(home.folder))
+                if is_own and _SKIPPED.isdisjoint(path.split("/")[:-1]):
+                    yield root.registry_path + path
 
 
-def _list_files(root: Path) -> list[str]:
-    """Return the files below a source root, relative to it: those that git lists if it can read their repository."""
-    with suppress(GitError):  # then it is listed as a plain folder, and a check says why
-        found = open_repository(root)
-        if found is not None:
-            return sorted(found.present(root))
-    return sorted(path.relative_to(root).as_posix() for path in files.walk_files(root, _SKIPPED))
+def _find_in(folders: Sequence[Doc], path: str) -> Doc | None:
+    """Return the document with this path in the registry; None for a file that is hidden or of another kind."""
+    for base in folders:
+        rel_path = path.removeprefix(base.registry_path)
+        is_hidden = any(part.startswith((".", "~", "#")) for part in rel_path.split("/"))
+        if path.startswith(base.registry_path) and rel_path.lower().endswith(SUFFIXES) and not is_hidden:
+            is_odd = layout.is_conflict_copy(rel_path) or not files.is_unicode(rel_path)
+            if not is_odd and files.is_file_in(base.file, rel_path):
+                return replace(base, id=base.id + rel_path, rel_path=base.rel_path + rel_path)
+    return None
 
 
-def _may_be_doc(path: str) -> bool:
-    *folders, name = path.split("/")
-    return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
-
-
-def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return old name -> new name of files below a folder that are gone; without those that git does not know."""
-    found = open_repository(folder)
-    if found is None:
-        return {}
-    base = found.inside(folder)
-    below = f"{base}/" if base else ""
-    renamed = found.find_renamed(f"{below}{path}" for path in paths)
-    names = {path: renamed.get(f"{below}{path}", f"{below}{path}") for path in paths}
-    # A rename that is not committed: exactly one new file has the content of the old one.
-    gone = {path: name for path, name in names.items() if name in found.files and not is_file(found.top / name)}
-    new: dict[bytes, list[str]] = {}
-    for name in found.present(found.top) if gone else ():
-        if name not in found.files and is_doc_name(name):
-            data = files.read_note(found.top, name) or b""
-            new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
-    blobs = found.git.read_blobs(found.files[name] for name in gone.values()) if gone else {}
-    for path, name in gone.items():
-        same = new.get(blobs.get(found.files[name], b"").replace(b"\r\n", b"\n"), [])
-        names[path] = same[0] if len(same) == 1 else name
-    moved = {path: name for path, name in names.items() if name.startswith(below) and name != f"{below}{path}"}
-    return {path: name.removeprefix(below) for path, name in moved.items()}
+def _list_renames(folders: Sequence[Doc]) -> dict[str, str]:
+    """Return old -> new path in the registry of the files that were renamed within their folder."""
+    renames: dict[str, str] = {}
+    for base in folders:
+        with suppress(GitError, GitMissingError):
+            repository = open_repository(base.file)
+            if repository is not None:
+                inside = repository.inside(base.file)
+                below = f"{inside}/" if inside else ""
+                for names in repository.renames_since("").items():
+                    if all(name.startswith(below) for name in names):
+                        old, new = (base.registry_path + name.removeprefix(below) for name in names)
+                        renames[old] = new
+    return renames

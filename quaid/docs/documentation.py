@@ -3,52 +3,46 @@
 - the registry of projects: registry.py reads, registrar.py writes, source_roots.py says which folders may be read
 - which files are documents: catalogue.py
 - what a document is about: sources.py; in which repositories that is: source_trees.py
-- when it was last true and what makes it stale: staleness.py; which changes matter: significance.py, judgements.py
-- how it becomes true again: updates.py proposes, validation.py checks, updater.py carries out
+- what sources define: definitions.py, symbols.py; what a page names: mentions.py; what speaks against it: doubts.py
+- when it was last true and what makes it stale: staleness.py, freshness.py
+- how it becomes true again: updates.py proposes and carries out, validation.py checks
 - how it is searched: search.py, in the passages of chunks.py
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from quaid.docs import registry, updates
-from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
+from quaid.capture.writer import WriteResult
+from quaid.docs import edits, registry
+from quaid.docs.catalogue import SUFFIXES, Catalogue, Doc, find_doc, find_docs, find_project, list_docs, locate_doc
 from quaid.docs.chunks import read_ownership
-from quaid.docs.freshness import Freshness, SourceCommit, why_unchecked
-from quaid.docs.judgements import StaleDoc, apply_stored, is_judged, judge_all
-from quaid.docs.registrar import NewProject, Registrar
+from quaid.docs.freshness import Freshness, why_unchecked
+from quaid.docs.registrar import Registrar
 from quaid.docs.registry import Project, State
 from quaid.docs.search import DocSearch, DocSearchResult
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.docs.source_trees import SourceTrees
-from quaid.docs.staleness import StalenessCheck, changes_of, commit_of
-from quaid.docs.updater import apply_update
-from quaid.docs.updates import DocUpdate
+from quaid.docs.staleness import StalenessCheck
+from quaid.docs.updates import PROMPTS, DocUpdate, OpenDoc, apply_stored, apply_update, find_grown, open_stale
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, ModelError, ModelUnavailableError, QuaidError
+from quaid.history.proposal import Proposed
 from quaid.history.repository import find_twin
-from quaid.history.source_repository import MAX_COMMITS, open_repository
+from quaid.history.source_repository import open_repository
 from quaid.index.scope import is_visible
+from quaid.llm import Models
 from quaid.local.runs import Judgements
+from quaid.model import PlannedCall
+from quaid.open_vault import OpenVault
 from quaid.place import LOCAL_FILE
+from quaid.recall.answers import Answers
+from quaid.recall.options import Depth
 from quaid.redaction import admit
+from quaid.sync.derived_index import SyncReport
 from quaid.vault import files, notes, transaction
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
-    from quaid.history.proposal import Proposed
-    from quaid.llm import Models
-    from quaid.model import PlannedCall
-    from quaid.open_vault import OpenVault
-    from quaid.recall.answers import Answers
-    from quaid.recall.options import Depth
-    from quaid.sync.derived_index import SyncReport
 
 DEFAULT_LIMIT = 5
 MAX_UPDATES = 5
@@ -60,19 +54,10 @@ _HEAD_BYTES = 16_000
 
 
 @dataclass(frozen=True, slots=True)
-class FileOwner:
-    """The project that owns a file, the file's path in it, and the documents that describe the file."""
-
-    project: Project
-    path: str
-    docs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ProjectDiscovery:
     """The projects and documents that are new; `homes` are new projects in the vault."""
 
-    projects: tuple[NewProject, ...]
+    projects: tuple[Project, ...]
     homes: tuple[str, ...]
     catalogue: Catalogue
     new: tuple[Doc, ...]
@@ -111,15 +96,11 @@ class Documentation:
 
     def project(self, name: str) -> Project:
         """Return one project, whatever its state."""
-        known = registry.read_projects(self._root)
-        for project in known:
-            if name in (project.name, project.label):
-                return project
-        raise registry.unknown_project(name, known)
+        return registry.read_project(self._root, name)
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
+    def create(self, new: Project, about: str = "", *, allow_roots: bool = True) -> WriteResult:
         """Create a project. Raises BadInputError as `Registrar.create`."""
-        return self.registrar.create(new, allow_roots=allow_roots)
+        return self.registrar.create(new, about, allow_roots=allow_roots)
 
     def allow(self, name: str) -> tuple[SourceRoot, ...]:
         """Allow the source roots of a project to be read on this machine, and return all of them."""
@@ -127,8 +108,10 @@ class Documentation:
         allow([root.folder for root in check_roots(self._root, project.source_roots) if root.can_be_allowed])
         return check_roots(self._root, project.source_roots)
 
-    def find(self, path: Path) -> FileOwner | None:
-        """Return the active project that owns a file, also in another worktree of its repository; None if none does."""
+    def find(self, path: Path) -> tuple[Project, str, Sequence[str]] | None:
+        """Return the active project that owns a file, also in another worktree of its repository, the file's path in
+        it, and the documents that describe the file; None if no project owns it.
+        """
         projects = self.projects()
         found = find_project(self._root, projects, path)
         for project in projects if found is None else ():
@@ -141,9 +124,9 @@ class Documentation:
         repository = open_repository(path.parent)
         inside = repository.inside(path) if repository is not None else rel_path
         known = self._check().stored()
-        about = {one.doc for one in known if project.owns(one.doc) and inside in one.sources}
+        about = {one.doc for one in known if project.owns(one.doc) and one.describes(inside)}
         shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
-        return FileOwner(project, rel_path, tuple(sorted(shown & about)))
+        return project, rel_path, sorted(shown & about)
 
     def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
         """Find new projects in the vault and below `folder`, and new documents.
@@ -222,19 +205,21 @@ class Documentation:
         """Add a document to the registry, with its sources; it counts as true at its last change.
 
         Raises:
-            BadInputError: the file belongs to no project, or is not there.
+            BadInputError: the file belongs to no project, or is no document of it.
         """
-        if not is_file(path):
-            raise BadInputError(f"{path} is not a file. Give the path of the document.")
         if project is None:
             owner = self.find(path)
             if owner is None:
                 raise BadInputError(f"{path} belongs to no project. Say which with --project.")
-            project = owner.project.name
-        name = self.project(project).name
+            project = owner[0].name
+        found = self.project(project)
         real = path.resolve()
-        known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
-        return self.registrar.register(path, name, sources, known.registered_as if known else None)
+        listed = (doc for doc in self.catalogue(found.name).docs if doc.file.resolve() == real)
+        doc = next(listed, None) or locate_doc(self._root, found, path)
+        if doc is None:
+            what = f"One is a visible file in its folder or its source roots that ends in {', '.join(SUFFIXES)}."
+            raise BadInputError(f"{path} is not a document of {found.name}. {what}")
+        return self.registrar.register(doc, sources)
 
     def confirm(self, reference: str, project: str | None = None, *, by_owner: bool = False) -> WriteResult:
         """Note that a document is true as its sources are now, `by_owner` in the owner's name.
@@ -259,8 +244,14 @@ class Documentation:
         return self.check_docs(docs, is_all=not references and project is None)
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
-        """Check `docs` and apply the stored judgements of models. With `is_all` there are no other documents."""
-        found = self._check(registry.STATES).check(docs, is_all=is_all)
+        """Check `docs` and apply what models have found true. With `is_all` there are no other documents."""
+        every = docs
+        if not is_all and docs:  # how rare a name is among all documents of a project decides what it says
+            names = {doc.project for doc in docs}
+            projects = [project for project in self.projects(registry.STATES) if project.name in names]
+            every = list(dict.fromkeys([*docs, *list_docs(self._root, projects).docs]))
+        checked = self._check(registry.STATES).check(every, is_all=is_all)
+        found = [freshness for doc, freshness in zip(every, checked, strict=True) if doc in set(docs)]
         with suppress(QuaidError):  # without local.db the check decides alone
             found = apply_stored(found, self._judgements())
         return list(zip(docs, found, strict=True))
@@ -269,27 +260,45 @@ class Documentation:
         """Return the result of the last check of each document, whatever has happened since."""
         return apply_stored(self._check().stored(), self._judgements())
 
-    def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
-        """Let the fast model judge the significant changes in `found`; also return why it did not, if it failed."""
-        models = None if all(is_judged(freshness) for _, freshness in found) else self._models()
-        if models is None:
-            return list(found), None
-        return judge_all(found, self._trees(registry.STATES), models, self._judgements())
-
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
         """Return the differences that make each stale document so: id -> source -> unified diff."""
         trees = self._trees(registry.STATES)
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:
             diffs = changes.setdefault(freshness.doc, {})
-            for change in trees.read_changes(freshness.significant):
+            for change in trees.read_changes(freshness.findings):
                 path = change.finding.path
                 diffs[path if path not in diffs else f"{Path(change.finding.top).name}/{path}"] = change.diff()
         return changes
 
+    def stale(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[OpenDoc | str]:
+        """Yield the stale documents, of all or of the named ones, the most certain first, and a sentence for each that
+        could not be checked or read.
+
+        Raises:
+            BadInputError: as `doc`.
+        """
+        checked = self.check(references, project)
+        yield from why_unchecked(freshness for _, freshness in checked)
+        trees = self._trees(registry.STATES)
+        for doc, freshness in sorted(checked, key=lambda pair: (-pair[1].certainty, pair[0].id)):
+            try:
+                if freshness.is_stale:
+                    yield open_stale(trees, doc, freshness)
+            except (QuaidError, OSError) as error:
+                yield f"{doc.id} could not be looked at: {error}"
+
+    def grown(self, now: datetime) -> Iterator[OpenDoc | str]:
+        """Yield the documents that have grown by many additions, none that is stale, and why others are not known."""
+        try:
+            fresh = [doc for doc, freshness in self.check() if not freshness.is_stale]
+            yield from find_grown(self._trees(registry.STATES), fresh, now)
+        except (QuaidError, OSError) as error:
+            yield f"Which documents have grown is not known: {error}"
+
     def propose(
         self, references: Sequence[str] = (), project: str | None = None
-    ) -> Iterator[tuple[StaleDoc, DocUpdate] | str]:
+    ) -> Iterator[tuple[OpenDoc, DocUpdate] | str]:
         """Yield the updates that the deep model proposes for stale documents, all or the named ones, and a sentence for
         each document that could not be checked or updated.
 
@@ -300,24 +309,21 @@ class Documentation:
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
-        checked = self.judge_changes(self.check(references, project))[0]
-        yield from why_unchecked(freshness for _, freshness in checked)
-        trees = self._trees(registry.STATES)
-        stale_docs = [pair for pair in checked if pair[1].is_stale]
-        for doc, freshness in stale_docs[:MAX_UPDATES]:
-            stale = StaleDoc.open(trees, doc, freshness)
+        left = MAX_UPDATES
+        for opened in self.stale(references, project):
+            if isinstance(opened, str):
+                yield opened
+                continue
+            if not left:
+                yield f"More documents are stale; one run updates {MAX_UPDATES}"
+                return
+            left -= 1
             try:
-                update = updates.ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files)
+                yield opened, opened.ask(models, self._judgements())
             except ModelError as error:
                 if isinstance(error, TROUBLE_FOR_ALL):
                     raise
-                yield f"{doc.id}: {error}"
-                continue
-            if not update.edits:
-                stale.mark_true(update.summary or "it is true as it is", self._judgements())
-            yield stale, update
-        if left := stale_docs[MAX_UPDATES:]:
-            yield f"{len(left)} more are stale; one run updates {MAX_UPDATES}"
+                yield f"{opened.doc.id}: {error}"
 
     def estimate_update(self, doc: Doc, freshness: Freshness) -> PlannedCall | None:
         """Return the call that `propose` would make for a stale document, at its upper bound; None without a model or
@@ -326,47 +332,36 @@ class Documentation:
         models = self._models() if freshness.is_stale else None
         if models is None:
             return None
-        stale = StaleDoc.open(self._trees(registry.STATES), doc, freshness)
-        inputs = updates.show_stale(doc.rel_path, stale.text, stale.changes, stale.files)
-        return models.estimate(models.prompt(updates.PROMPT), inputs)
+        opened = open_stale(self._trees(registry.STATES), doc, freshness)
+        return models.estimate(models.prompt(PROMPTS[opened.task]), opened.inputs())
 
     def finish_killed(self) -> None:
         """Commit what a killed process has written: a document that is updated already is not stale."""
         transaction.finish_killed(self._root, self._vault.git, self._settings.git.wait_s)
 
-    def apply(self, stale: StaleDoc, update: DocUpdate, *, by_owner: bool = False) -> Proposed | WriteResult:
+    def apply(self, opened: OpenDoc, update: DocUpdate, *, by_owner: bool = False) -> Proposed | WriteResult:
         """Make a proposed update a commit in the vault, `by_owner` in the owner's name, or a branch in the repository.
 
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return apply_update(self._vault, stale, update, self._judgements(), by_owner=by_owner)
+        return apply_update(self._vault, opened, update, self._judgements(), by_owner=by_owner)
 
-    def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
-        """Return the documents that describe the files an agent has edited, or that it has edited themselves.
+    def follow(self, edited: Mapping[str, float]) -> list[tuple[Doc, str]]:
+        """Return the documents that name what an agent changed in the files `edited`, and what, as symbols. `edited` is
+        when each file was edited first, in seconds.
 
         If a document was edited, the index of the documents is brought up to date.
         """
         projects = self.projects()
-        paths = [path for path in map(Path, edited) if path.is_absolute() and find_project(self._root, projects, path)]
-        if not paths:
+        inside = {path: at for path, at in edited.items() if find_project(self._root, projects, Path(path))}
+        if not inside:
             return []
-        self._check().note_edited(paths)
         docs = self.catalogue().docs
-        real = {path.resolve() for path in paths}
-        if any(doc.file.resolve() in real for doc in docs):
+        if not {Path(path).resolve() for path in inside}.isdisjoint(doc.file.resolve() for doc in docs):
             self.sync()
-        found = self.check_docs(docs, is_all=True)
-        return [(doc, freshness) for doc, freshness in found if freshness.edited or doc.file.resolve() in real]
-
-    def history(self, reference: str, project: str | None = None, limit: int = 20) -> tuple[Doc, list[SourceCommit]]:
-        """Return the commits that changed a document, newest first."""
-        doc = self.doc(reference, project)
-        found = open_repository(doc.file.parent)
-        if found is None:
-            return doc, []
-        commits = [commit for commit, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
-        return doc, [commit_of(commit) for commit in commits[:limit]]
+        known = {freshness.doc: freshness for freshness in self._check().stored()}
+        return list(edits.find_affected(self._trees(registry.STATES), docs, known, inside))
 
     def _judgements(self) -> Judgements:
         return Judgements(self._vault.state / LOCAL_FILE, datetime.now(UTC).date().isoformat())

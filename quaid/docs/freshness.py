@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from quaid.docs.doubts import CERTAIN, MOST_FLAGGED
+
 ChangeKind = Literal["added", "modified", "renamed", "deleted"]
-Status = Literal["fresh", "stale", "no sources", "no history"]
-"""`no sources`: it describes no file. `no history`: it, or its sources, are in no repository that can be read."""
-State = Literal["fresh", "edited", "stale", "no sources", "no history"]
-"""A status, or `edited`: it is not stale, but its sources have uncommitted changes."""
-WORDS: Mapping[State, str] = {
+Status = Literal["fresh", "stale", "moved", "no sources", "no history", "record"]
+"""`moved`: its sources changed, and nothing certain that it names. `no sources`: nothing is known of what it describes.
+`no history`: it, or its sources, are in no repository that can be read. `record`: it describes how something was.
+"""
+WORDS: Mapping[Status, str] = {
     "fresh": "true",
-    "edited": "sources edited, not committed",
     "stale": "stale",
-    "no sources": "names no sources",
+    "moved": "sources moved",
+    "no sources": "unknown",
     "no history": "cannot be checked",
+    "record": "a record, not checked",
 }
 """The states as they are shown."""
+UNKNOWN: Mapping[str, str] = {
+    "no sources": "unknown: it names nothing that is known",
+    "record": "a record of how it was, not checked",
+}
+PARTS: Mapping[str, str] = {
+    "added": "is new",
+    "removed": "is gone",
+    "renamed": "has another name",
+    "signature": "changed",
+    "help": "has another help text",
+    "body": "works differently",
+}
+"""What changed of a symbol, as it is shown."""
+_MIN_STALE = 3
+"""Documents that may be stale however few a project has."""
+_MORE = 2
+"""Times the usual number of changed pages may be stale by guessed symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +54,50 @@ class SourceCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """A changed symbol that a document names: `part` is what changed of it, `line` of the document (from 1, 0 where it
+    has none) has the `sentence` in doubt, and `commit` changed the symbol.
+    """
+
+    symbol: str
+    path: str
+    part: str
+    weight: float
+    line: int = 0
+    sentence: str = ""
+    commit: SourceCommit | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFinding:
-    """The change of one source of a document since the document was true, and whether it matters.
+    """A change of one source of a document since the document was true, and `why` it matters in a few words.
 
     `path` and `old_path` (of a renamed one) are relative to `top`, the repository. `before` and `after` are blobs, None
-    if there was no file. `why` is the reason of the verdict in a few words, `by` its author.
+    if there was no file.
     """
 
     top: str
     path: str
     old_path: str | None
-    kind: ChangeKind
     before: str | None
     after: str | None
     commits: tuple[SourceCommit, ...] = ()
-    is_trivial: bool = False
     why: str = ""
-    by: Literal["filter", "model"] = "filter"
+
+    @property
+    def kind(self) -> ChangeKind:
+        """What happened to the file."""
+        if self.old_path:
+            return "renamed"
+        return "deleted" if self.after is None else "modified" if self.before else "added"
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """The result of a check: a document was true at `true_at`, and `since` is the first commit that made it stale.
 
-    `origin` is where its `sources` are named, `updated` the time of its last change (ISO 8601, UTC). `edited` are
-    sources with uncommitted changes.
+    `origin` is where its `sources` are named: files, and symbols as `path::name`. `certainty` is how sure it is that it
+    is out of date, for its `doubts`. `updated` is the time of its last change (ISO 8601, UTC).
     """
 
     doc: str
@@ -67,21 +107,29 @@ class Freshness:
     origin: str = "none"
     sources: tuple[str, ...] = ()
     findings: tuple[SourceFinding, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    certainty: float = 0.0
     updated: str | None = None
-    edited: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
     def is_stale(self) -> bool:
         return self.status == "stale"
 
-    @property
-    def state(self) -> State:
-        return "edited" if self.edited and not self.is_stale else self.status
+    def describes(self, path: str) -> bool:
+        """Return whether a file, or a symbol of it, is among the sources."""
+        return any(source.partition("::")[0] == path for source in self.sources)
 
     @property
-    def significant(self) -> tuple[SourceFinding, ...]:
-        return tuple(finding for finding in self.findings if not finding.is_trivial)
+    def evidence(self) -> str:
+        """The key of a model's verdict: the document and the changes of its sources."""
+        parts = ((f.kind, f.path, f.old_path, f.before, f.after) for f in self.findings)
+        joined = repr(("docs", self.doc, *parts))
+        return hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def as_true(self) -> Freshness:
+        """Return the result with the verdict of a model that the document is true."""
+        return replace(self, status="fresh", since=None, findings=(), doubts=(), certainty=0.0)
 
     @classmethod
     def parse(cls, text: str) -> Freshness:
@@ -91,14 +139,22 @@ class Freshness:
             shape[key] = SourceCommit(**shape[key]) if shape[key] else None
         for finding in shape["findings"]:
             finding["commits"] = tuple(SourceCommit(**commit) for commit in finding["commits"])
+        for doubt in shape["doubts"]:
+            doubt["commit"] = SourceCommit(**doubt["commit"]) if doubt["commit"] else None
+        shape["doubts"] = tuple(Doubt(**doubt) for doubt in shape["doubts"])
         shape["findings"] = tuple(SourceFinding(**finding) for finding in shape["findings"])
-        return cls(**shape | {key: tuple(shape[key]) for key in ("sources", "edited", "problems")})
+        return cls(**shape | {key: tuple(shape[key]) for key in ("sources", "problems")})
 
 
-def first_commit_of(findings: Iterable[SourceFinding]) -> SourceCommit | None:
-    """Return the oldest commit that changed what matters."""
-    oldest = [finding.commits[-1] for finding in findings if not finding.is_trivial and finding.commits]
-    return min(oldest, key=lambda commit: commit.when, default=None)
+def rank(found: Sequence[Freshness], rate: float) -> list[Freshness]:
+    """Return the results of one project, stale by guessed symbols only the most certain of them: of the others the
+    sources moved. `rate` is the part of its pages that its maintainers usually change within some weeks.
+    """
+    guessed = [one for one in found if one.origin in {"learned", "none"} and one.certainty >= CERTAIN]
+    places = max(_MIN_STALE, round(min(MOST_FLAGGED, _MORE * rate) * len(found)))
+    first = {one.doc for one in sorted(guessed, key=lambda one: -one.certainty)[:places]}
+    ranked = {one.doc: replace(one, status="stale" if one.doc in first else "moved") for one in guessed}
+    return [ranked.get(one.doc, one) for one in found]
 
 
 def why_unchecked(found: Iterable[Freshness]) -> list[str]:
@@ -109,17 +165,25 @@ def why_unchecked(found: Iterable[Freshness]) -> list[str]:
 def describe(freshness: Freshness) -> str:
     """Describe the freshness of a document in a few words."""
     if freshness.is_stale and freshness.since:
-        changed = _count_sources(len(freshness.significant))
         when = f"{freshness.since.id[:10]} of {freshness.since.when[:10]}"
-        return f"stale since {when}: {changed}, {freshness.since.subject}"
-    if freshness.edited:
-        return f"{_count_sources(len(freshness.edited))} edited and not committed"
+        return f"stale since {when}: {describe_doubts(freshness)}, {freshness.since.subject}"
     if freshness.problems and (freshness.status != "fresh" or not freshness.sources):
         return freshness.problems[0]
+    if freshness.status == "moved":
+        return f"sources moved: {', '.join(finding.path for finding in freshness.findings[:3])}"
     if freshness.status == "fresh" and freshness.true_at:
-        return f"true at {freshness.true_at.id[:10]}, {_count_sources(len(freshness.sources))}"
-    return "names no sources" if freshness.status == "no sources" else "its sources are in no repository"
+        return f"true at {freshness.true_at.id[:10]}, {_count(len(freshness.sources), 'source')}"
+    return UNKNOWN.get(freshness.status, "its sources are in no repository")
 
 
-def _count_sources(number: int) -> str:
-    return f"{number:,} {'source' if number == 1 else 'sources'}"
+def describe_doubts(freshness: Freshness) -> str:
+    """Return the most certain doubts: `logs_list --count changed, and 2 more`."""
+    first = freshness.doubts[0] if freshness.doubts else None
+    if first is None:
+        return f"changed with {_count(len(freshness.findings), 'source')}"
+    more = len(freshness.doubts) - 1
+    return f"{first.symbol} {PARTS.get(first.part, first.part)}{f', and {more} more' if more else ''}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

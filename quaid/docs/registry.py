@@ -8,9 +8,10 @@ it was last known to be true.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,13 @@ FOLDER = "projects"
 FILE = "PROJECT.md"
 State = Literal["active", "archived", "deleted"]
 STATES: tuple[State, ...] = ("active", "archived", "deleted")
-PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
+PATTERNS = (
+    *(f"*.{ending}" for ending in ("md", "markdown", "mdx", "rst", "adoc", "asciidoc")),
+    *(f"**/{folder}/**" for folder in ("docs", "doc", "documentation", "help")),
+    "!**/*.txt",
+    "**/README.*",
+    *(f"!**/{folder}/**" for folder in ("test", "tests", "testdata", "fixtures")),
+)
 """The documents of a source repository, unless the project says otherwise."""
 ABOUT = "What {label} is, in a few sentences."
 """The placeholder in a new PROJECT.md without a description."""
@@ -64,7 +71,7 @@ class Project:
     """
 
     name: str
-    label: str
+    label: str = ""
     source_roots: tuple[str, ...] = ()
     patterns: tuple[str, ...] = PATTERNS
     exclude: tuple[str, ...] = ()
@@ -103,6 +110,21 @@ def read_projects(vault: Path) -> list[Project]:
     return found
 
 
+def read_project(vault: Path, name: str) -> Project:
+    """Return the project with this name or label, whatever its state.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    known = read_projects(vault)
+    found = next((project for project in known if name in (project.name, project.label)), None)
+    if found is None:
+        close = get_close_matches(name, [project.name for project in known], n=1)
+        hint = f"Did you mean {close[0]}?" if close else "See them with: quaid project list"
+        raise BadInputError(f"There is no project {name!r}. {hint}")
+    return found
+
+
 def parse_project(name: str, data: bytes, place: Layout = DEFAULT) -> Project:
     """Parse a PROJECT.md. A value that cannot be read is a problem and counts as absent."""
     head = frontmatter.parse(data.decode("utf-8", "replace"))
@@ -134,18 +156,9 @@ def name_of(label: str) -> str:
     """
     label = admit(label).text
     name = label if _NAME.fullmatch(label) else layout.slug(label)
-    if not _NAME.fullmatch(name) or (name == "note" and label.lower() != "note"):
+    if not _NAME.fullmatch(name) or (name == "note" and label.lower() != "note") or re.search(r"[/\\]", label):
         raise BadInputError(f"{label!r} cannot be the name of a project. Use letters, digits and hyphens.")
     return name
-
-
-def unknown_project(name: str, known: Sequence[Project]) -> BadInputError:
-    """Return the error for a name that no project has."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, [project.name for project in known], n=1)
-    hint = f"Did you mean {close[0]}?" if close else "See them with: quaid project list"
-    return BadInputError(f"There is no project {name!r}. {hint}")
 
 
 def plan_create(project: Project, about: str, now: datetime) -> Edit:
@@ -161,9 +174,7 @@ def plan_create(project: Project, about: str, now: datetime) -> Edit:
         "auto_index": project.auto_index,
         "created": notes.render_time(now),
     }
-    roots = "".join(f"- `{root}`\n" for root in project.source_roots)
-    body = f"# {project.label}\n\n{about}\n" + (f"\n## Where it is\n\n{roots}" if roots else "")
-    return Edit(project.path, None, (frontmatter.render(fields) + "\n" + body).encode())
+    return Edit(project.path, None, f"{frontmatter.render(fields)}\n# {project.label}\n\n{about}\n".encode())
 
 
 def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
@@ -180,28 +191,23 @@ def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value 
         raise NoteBrokenError(path, "it is not UTF-8") from error
 
 
-def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
-    """Add `doc` to the registered documents, in the place of the one with the same path or its older name.
+def plan_document(
+    project: Project, data: bytes, path: str, registered_as: str | None, changes: Mapping[str, Any]
+) -> Edit:
+    """Change the row of a document, which may have its former name `registered_as`; add it if there is none.
 
     Raises:
         BadInputError: a line of the registry cannot hold it.
     """
-    names = {doc.path, registered_as or doc.path}
-    place = next((n for n, known in enumerate(project.registered) if known.path in names), len(project.registered))
-    documents = [known for known in project.registered if known.path not in names]
-    documents.insert(place, doc)
-    if RegisteredDoc.parse(doc.render()) != doc:
+    known = next((doc for doc in reversed(project.registered) if doc.path in (path, registered_as)), None)
+    row = replace(known or RegisteredDoc(path), path=path, **changes)
+    if RegisteredDoc.parse(row.render()) != row:
         raise BadInputError(
-            f"{doc.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
+            f"{row.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
             "Say it in the document's own frontmatter (sources, true_at)."
         )
-    return plan_fields(project.path, data, {"documents": [each.render() for each in documents]})
-
-
-def registered_doc(project: Project, path: str, registered_as: str | None = None) -> RegisteredDoc:
-    """Return the row of a document under its present name, an empty row if it is not registered."""
-    known = {doc.path: doc for doc in reversed(project.registered)}
-    return replace(known.get(path) or known.get(registered_as or path) or RegisteredDoc(path), path=path)
+    rows = [row if doc is known else doc for doc in project.registered] + ([] if known else [row])
+    return plan_fields(project.path, data, {"documents": [each.render() for each in rows]})
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str | None:
@@ -209,24 +215,19 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def is_pattern(text: str) -> bool:
-    """Return whether `text` can be read as a line of a .gitignore."""
-    if not _MAY_BE_INVALID.search(text):
-        return True
-    import pathspec
-
-    try:
-        pathspec.GitIgnoreSpec.from_lines([text, f"/{text}"])
-    except (ValueError, re.error):
-        return False
-    return True
-
-
 def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
-    given = _list(fields, key)
-    broken = [pattern for pattern in given if not is_pattern(pattern)]
-    problems += [f"{key} has {pattern!r}, which is not a pattern" for pattern in broken]
-    return tuple(pattern for pattern in given if pattern not in broken)
+    """Return those that can be read as lines of a .gitignore."""
+    found = []
+    for text in _list(fields, key):
+        try:
+            if _MAY_BE_INVALID.search(text):
+                import pathspec
+
+                pathspec.GitIgnoreSpec.from_lines([text, f"/{text}"])
+            found.append(text)
+        except (ValueError, re.error):
+            problems.append(f"{key} has {text!r}, which is not a pattern")
+    return tuple(found)
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:

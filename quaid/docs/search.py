@@ -4,13 +4,11 @@ Documents may lie outside the vault and are many times longer than memories: in 
 the word statistics, the limits and the speed of recall.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.docs import chunks
 from quaid.docs.catalogue import Doc
@@ -19,23 +17,21 @@ from quaid.errors import QuaidError
 from quaid.index import contents, documents
 from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
+from quaid.index.port import IndexConnection
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Note
+from quaid.open_vault import OpenVault
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
 from quaid.recall.options import Depth, Profile, RecallOptions
+from quaid.recall.rerank import Judge
 from quaid.recall.search import Sources
 from quaid.settings import MAX_NOTE_BYTES, RecallSettings
 from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import DerivedIndex, SyncOptions
-from quaid.sync.embedding import EMBED_BUDGET_S, Embedding
+from quaid.sync.embedding import Embedding
 from quaid.vault import files
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
-    from quaid.recall.rerank import Judge
 
 SEARCH_WAIT_MS = 500
 """The time that a search waits for another process that is indexing."""
@@ -58,21 +54,18 @@ class DocsIndex(DerivedIndex):
 
     def __init__(self, root: Path, docs: Mapping[str, Doc], embedding: Embedding) -> None:
         self._docs = docs
-        made_with = f"{chunks.CHUNK_TOKENS} {chunks.OVERLAP_TOKENS} {MAX_NOTE_BYTES}"
+        made_with = f"sections {chunks.CHUNK_TOKENS} {chunks.OVERLAP_TOKENS} {MAX_NOTE_BYTES}"
         super().__init__(root, DOCS_FILE, embedding, made_with)
 
     def list_files(self, only: Collection[str] | None) -> files.NoteListing:
         listed = files.NoteListing({}, {})
         for doc_id in self._docs if only is None else self._docs.keys() & only:
-            doc = self._docs[doc_id]
-            if doc.rel_path.startswith("/") or ".." in doc.rel_path.split("/") or "\0" in doc.rel_path:
-                listed.passed_over[files.printable(doc_id)] = "lies outside of its folder"
-                continue
-            found = files.list_some(doc.folder, [doc.rel_path])
-            for stat in found.notes.values():
-                listed.notes[doc_id] = stat
-            for reason in found.passed_over.values():
-                listed.passed_over[files.printable(doc_id)] = reason
+            folder, path = self._docs[doc_id].folder, self._docs[doc_id].rel_path
+            is_inside = not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
+            found = files.list_some(folder, [path] if is_inside else [])
+            reasons = found.passed_over.values() if is_inside else ["lies outside of its folder"]
+            listed.notes.update((doc_id, stat) for stat in found.notes.values())
+            listed.passed_over.update((files.printable(doc_id), reason) for reason in reasons)
         return listed
 
     def list_outdated(self, connection: IndexConnection, _is_whole: bool) -> Collection[str]:
@@ -156,24 +149,16 @@ class DocSearch:
                 one, other = (reader.open() for reader in self._readers)
                 if one is None or other is None:
                     return DocSearchResult((), degraded)
+                options = RecallOptions(projects=projects, owners=self._vault.owners, depth=depth)
                 with contents.shared_snapshot(one, other) as second:
                     cached = self._matrix, self._postings, self._cache
                     sources = Sources(one, second, self._vault.embedding.embedder_of, *cached, judge)
-                    found = search(
-                        sources,
-                        query,
-                        self._vault.settings.recall,
-                        limit=limit,
-                        projects=projects,
-                        owners=self._vault.owners,
-                        depth=depth,
-                    )
+                    found = search(sources, query, self._vault.settings.recall, limit, options)
                 return replace(found, degraded=(*found.degraded, *degraded))
 
     def _update(self, docs: Collection[Doc]) -> tuple[str, ...]:
         """Bring the index up to date within a second. Return what is missing in it."""
-        budget_s = min(EMBED_BUDGET_S, MAX_EMBED_S)
-        options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
+        options = SyncOptions(embed_budget_s=MAX_EMBED_S, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
         try:
             report = self.index(docs).sync(options, self._vault.show_progress)
         except QuaidError as error:  # another process is indexing, or nothing can be written
@@ -188,37 +173,20 @@ class DocSearch:
 
 
 def search(
-    sources: Sources,
-    query: str,
-    settings: RecallSettings,
-    *,
-    limit: int,
-    projects: frozenset[str] = frozenset(),
-    owners: frozenset[str] = frozenset(),
-    depth: Depth = "auto",
+    sources: Sources, query: str, settings: RecallSettings, limit: int, options: RecallOptions
 ) -> DocSearchResult:
-    """Return the passages in `sources` that answer `query`, of `projects` or of all, as untrusted text."""
-    options = RecallOptions(limit * _SPARE, projects=projects, owners=owners, depth=depth, profile=PROFILE)
-    found = pipeline.recall(sources, query, settings, options)
+    """Return at most `limit` passages in `sources` that answer `query`, as untrusted text."""
+    found = pipeline.recall(sources, query, settings, replace(options, limit=limit * _SPARE, profile=PROFILE))
     # The id of a hit ends in the number of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = documents.fetch(sources.connection, places)
     count: Counter[str] = Counter()
-    first: list[DocHit] = []
-    later: list[DocHit] = []
+    ranked: list[tuple[bool, DocHit]] = []
     for hit, place in zip(found.hits, places, strict=True):
-        passage, title = known[place]
+        shown, title = known[place]
         count[hit.path] += 1
-        doc_hit = DocHit(
-            doc=hit.path,
-            project=hit.project or "",
-            title=title,
-            heading=passage.heading,
-            text=passage.text,
-            first_line=passage.first_line,
-            last_line=passage.last_line,
-            score=min(1.0, hit.score),
-        )
-        (first if count[hit.path] <= MAX_OF_ONE_DOC else later).append(doc_hit)
-    hits = (*first, *later)[:limit]
-    return DocSearchResult(hits, found.degraded, found.took_ms, found.trace, found.doubt)
+        lines = shown.first_line, shown.last_line
+        doc_hit = DocHit(hit.path, hit.project or "", title, shown.heading, shown.text, *lines, min(1.0, hit.score))
+        ranked.append((count[hit.path] > MAX_OF_ONE_DOC, doc_hit))
+    hits = [hit for _, hit in sorted(ranked, key=itemgetter(0))][:limit]
+    return DocSearchResult(tuple(hits), found.degraded, found.took_ms, found.trace, found.doubt)

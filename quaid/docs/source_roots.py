@@ -4,8 +4,6 @@ PROJECT.md may be a stranger's, because a vault can be a clone. A folder outside
 allowed it in their own config.toml, which no vault can change.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from quaid.place import state_folder
 from quaid.user_config import changing_user_config, read_user_config
 
 KEY = "source_roots"
+ABSENT = "is not a folder on this machine"
 _SYSTEM = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var",
     "/private/etc", "/private/var", "/Library", "/System",
@@ -52,11 +51,9 @@ def check_roots(vault: Path, written: Sequence[str]) -> tuple[SourceRoot, ...]:
             found.append(SourceRoot(root, vault / "projects", "is not a path"))
             continue
         problem = _find_problem(vault, real, inside)
-        can_be_allowed = False
-        if not problem and real.is_relative_to(inside):
-            problem = "" if _has_its_history_in(inside, real) else "has its history outside of the vault"
-        elif not problem and not any(real.is_relative_to(above) for above in allowed):
-            problem, can_be_allowed = "lies outside of the vault, and nobody on this machine has allowed it", True
+        can_be_allowed = not problem and not any(real.is_relative_to(above) for above in (str(inside), *allowed))
+        if can_be_allowed:
+            problem = "lies outside of the vault, and nobody on this machine has allowed it"
         found.append(SourceRoot(root, folder, problem, can_be_allowed))
     return tuple(found)
 
@@ -96,18 +93,17 @@ def _find_problem(vault: Path, real: Path, inside: Path) -> str:
     """Return why a folder may never be read; empty if it can be allowed."""
     home = Path(os.path.realpath(Path.home()))
     base = next((above for above in (inside, home) if real.is_relative_to(above)), Path("/"))
-    if real == inside:
-        return "is the vault itself"
-    if home.is_relative_to(real):
-        return "holds all of a home folder"
-    if any(part.startswith(".") for part in real.relative_to(base).parts):
-        return "is a hidden folder, or lies in one"
-    if real.is_relative_to(os.path.realpath(state_folder(vault))):
-        return "holds what Quaid knows of this machine"
     is_system = any(real.is_relative_to(folder) for folder in _SYSTEM)
-    if base == Path("/") and is_system and not any(real.is_relative_to(folder) for folder in _OPEN):
-        return "is a folder of the system"
-    return ""
+    problems = {
+        "is the vault itself": real == inside,
+        "holds all of a home folder": home.is_relative_to(real),
+        "is a hidden folder, or lies in one": any(part.startswith(".") for part in real.relative_to(base).parts),
+        "holds what Quaid knows of this machine": real.is_relative_to(os.path.realpath(state_folder(vault))),
+        "is a folder of the system": base == Path("/") and is_system and not any(map(real.is_relative_to, _OPEN)),
+        ABSENT: not os.path.isdir(real),  # noqa: PTH112 - does not fail for a name that is too long
+        "has its history outside of the vault": base == inside and not _has_its_history_in(inside, real),
+    }
+    return next((problem for problem, is_so in problems.items() if is_so), "")
 
 
 def _has_its_history_in(inside: Path, real: Path) -> bool:

@@ -1,26 +1,18 @@
-"""The sources of a document: the files that it names or, if it names none, mentions. Pure: text in, paths out."""
-
-from __future__ import annotations
+"""The sources of a document: what it states or, if it states nothing, the files that it mentions. Pure."""
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
-from urllib.parse import unquote
 
 from quaid.vault import frontmatter, markdown
-from quaid.vault.markdown import split_blocks
 
 Origin = Literal["frontmatter", "comment", "registered", "learned", "none"]
 
 _COMMENT = re.compile(r"^ {0,3}<!--\s{0,20}SOURCES:", re.IGNORECASE | re.MULTILINE)
 _NOTHING = frozenset({"", "none"})
-_LINK = re.compile(
-    r"(?<!!)\[[^\[\]]{0,300}\]\(\s*<?([^()<>\s]+)>?(?:\s+\"[^\"\n]*\")?\s*\)|^\s*\[[^\[\]\n]+\]:\s*(\S+)", re.MULTILINE
-)
-_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _PATH = re.compile(r"(?:\./|\.\./)*+[\w@.+-][\w@.+ /-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 _POSITION = re.compile(r"(?:[#:]L?\d+(?:-L?\d+)?)?(?:#\S*)?$")
 _PROSE = frozenset(
@@ -32,7 +24,6 @@ _DATED = re.compile(
 )
 _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 """Below a folder of documents only: `go/queue/archive` is a package."""
-_MAX_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
 _MAX_STARS = 3
 """Stars in a name: each multiplies the work."""
@@ -51,11 +42,9 @@ class References:
         return self.origin not in {"learned", "none"}
 
 
-def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> References:
+def sources_of(text: str, registered: Sequence[str] = ()) -> References:
     """Return the sources that a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in
-    the registry; else the files in its links and code spans. `none` means that it describes no file.
-
-    Nothing is learned from a record, such as a changelog or a dated decision: it describes a moment.
+    the registry.
     """
     head = frontmatter.parse(text)
     listed = head.fields.get("sources")
@@ -65,10 +54,15 @@ def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> Referenc
     if comments:
         lists = (comment.partition(":")[2].removesuffix("-->") for comment in comments)
         return _stated([item for text in lists for item in re.split(r"[,\n]", text)], "comment")
-    if registered:
-        return References(tuple(registered), "registered")
-    learned = () if is_record(path) else tuple(dict.fromkeys(mentioned(text)))
-    return References(learned, "learned" if learned else "none")
+    return References(tuple(registered), "registered" if registered else "none")
+
+
+def learned_from(names: Iterable[str]) -> References:
+    """Return the files among what a document links or has as code, without anchors and line numbers."""
+    paths = (_POSITION.sub("", name) for name in names)
+    found = (path for path in paths if _PATH.fullmatch(path) and PurePosixPath(path).suffix.lower() not in _PROSE)
+    written = tuple(dict.fromkeys(found))
+    return References(written, "learned" if written else "none")
 
 
 def _stated(items: object, origin: Origin) -> References:
@@ -90,21 +84,6 @@ def is_record(path: str) -> bool:
     return _DATED.match(name) is not None or not _RECORDS.isdisjoint(below)
 
 
-def mentioned(text: str) -> Iterator[str]:
-    """Yield the paths of files in links and code spans, without anchors and line numbers."""
-    lines = frontmatter.parse(text).body.replace("\r\n", "\n").split("\n")
-    for block in split_blocks(lines):
-        if block.kind == "fence":
-            continue
-        for link in _LINK.finditer(block.text):
-            target = unquote(link[1] or link[2])
-            if "://" not in target and not target.startswith(("#", "mailto:", "/")):
-                yield from _as_path(target)
-        for line in block.text.split("\n"):
-            for span in _SPAN.finditer(line[:_MAX_LINE]):
-                yield from _as_path(span[2].strip())
-
-
 def without_statement(data: bytes) -> bytes:
     """Return a document without its head and its SOURCES comments."""
     text = data.decode("utf-8", "surrogateescape")
@@ -119,12 +98,6 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
     for start, end in markdown.comments(text):
         if _COMMENT.match(text, text.rfind("\n", 0, start) + 1, end):
             yield start, end
-
-
-def _as_path(text: str) -> Iterator[str]:
-    path = _POSITION.sub("", text)
-    if _PATH.fullmatch(path) and PurePosixPath(path).suffix.lower() not in _PROSE:
-        yield path
 
 
 class FileList:
@@ -144,26 +117,24 @@ class FileList:
                 folder = posixpath.dirname(folder)
         self._known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = {}
 
-    def resolve(self, references: References, folder: str, root: str) -> tuple[list[str], list[tuple[str, int]]]:
-        """Return the files that a document in `folder` refers to, and unclear references with the number of files.
+    def resolve(
+        self, reference: str, folder: str, root: str, *, is_stated: bool = True
+    ) -> tuple[Sequence[str], int | None]:
+        """Return the files that a document in `folder` refers to, and None; if that is unclear, the number of files
+        that the reference may mean, 0 if there are none now.
 
         `root` is the top of the document's project; both are relative to the repository. A learned reference counts if
-        it can only mean one file.
+        it can only mean one file, and is never unclear.
         """
-        paths: dict[str, None] = {}
-        unclear: list[tuple[str, int]] = []
-        for reference in references.written:
-            key = (reference, folder, root)
-            if key not in self._known:
-                self._known[key] = self._find(*key)
-            found, is_clear = self._known[key]
-            if is_clear and (references.is_stated or len(found) == 1):
-                paths |= dict.fromkeys(found)
-                if references.is_stated and self._there.isdisjoint(found):
-                    unclear.append((reference, 0))
-            elif references.is_stated:
-                unclear.append((reference, len(found)))
-        return list(paths), unclear
+        key = (reference, folder, root)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        found, is_clear = self._known[key]
+        if not is_stated:
+            return (found if is_clear and len(found) == 1 else ()), None
+        if not is_clear:
+            return (), len(found)
+        return found, 0 if self._there.isdisjoint(found) else None
 
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
         """Return the files that a reference may name, and whether it is unambiguous.

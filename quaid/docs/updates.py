@@ -1,175 +1,308 @@
 """Edits of documents as models propose them: updates of stale ones, cuts of those that have grown.
 
-An edit replaces an exact passage. Each proposal is validated against the document and its sources. Nothing is written
-here: the caller decides what becomes of a `DocUpdate`.
+An edit replaces an exact passage. Each proposal is validated against the document and its sources. What its owner takes
+becomes a commit in the vault, or a branch in the source repository.
 """
 
-from __future__ import annotations
-
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from quaid.docs.changes import (
-    SourceChange,
-    clean,
-    divide_budget,
-    excerpt,
-    number_changes,
-    show_files,
-    show_refused,
-    today,
-)
-from quaid.docs.validation import MAX_NAMED, faults, find_added_words, invented
-from quaid.errors import ModelAnswerError
+from quaid.capture.writer import WritePlan, Writer, WriteResult
+from quaid.docs import markup, registry
+from quaid.docs.catalogue import Doc
+from quaid.docs.changes import SourceChange, excerpt, find_removed, make_patch, read_text, shorten, show_changes
+from quaid.docs.freshness import Freshness
+from quaid.docs.source_trees import SourceTrees
+from quaid.docs.validation import faults, find_invented
+from quaid.errors import ModelAnswerError, NoteBrokenError, NoteChangedError, ProposalError, name_first
+from quaid.history import proposal
+from quaid.history.messages import render
+from quaid.history.proposal import Proposed
+from quaid.history.source_repository import MAX_COMMITS, open_repository
 from quaid.llm import Models
-from quaid.llm.exchange import Answer, ItemProblem
-from quaid.vault import headings, replacements
+from quaid.llm.exchange import ItemProblem
+from quaid.local.runs import Judgements, evidence_key
+from quaid.model import Edit, Message, SourceEdit
+from quaid.open_vault import OpenVault
+from quaid.redaction import admit
+from quaid.text.quoting import neutralise
+from quaid.text.zones import local_now
+from quaid.vault import files, headings, replacements
 from quaid.vault.replacements import Replacement
 
-PROMPT = "docs_update"
-CLEANUP_PROMPT = "docs_cleanup"
+UPDATE, CLEANUP = "docs_staleness", "docs_cleanup"
+"""The tasks of the janitor, which also name what was decided."""
+PROMPTS = {UPDATE: "docs_update", CLEANUP: "docs_cleanup"}
+AUTHOR = ("Quaid", "quaid@localhost")
 TINY = 600
 """Characters: half of a document of this size may be one sentence."""
-MAX_DOC = 60_000
-"""Characters of a document that a model is shown."""
-_MAX_DIFFS = 48_000
-"""Characters of all differences."""
+MAX_GROWN = 60_000
+"""Characters of a document that is to be shortened."""
+_MAX_STALE, _MAX_CHANGES, _MAX_UNDONE = 3_400, 3_400, 400
+"""Characters of a stale document, of the changes and of refused edits: with the prompt some 4,000 tokens."""
+RECENT_S = 90 * 86_400
+LARGE = 20_000
+"""Bytes: one in ten of 304 READMEs of packages is as large. A smaller document is read whole."""
+MANY_CHANGES = 12
+"""In that time: one a week, as a document is changed with nearly every piece of work on its subject."""
+MUCH_GROWTH = 1.5
+"""Times its former size: whatever was added replaced nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocUpdate:
-    """The answer of a model: `edits` of `before`, in the order of their places, make `after`. Without edits the
-    document is true as it is.
+    """The answer of a model: `edits` of a document, in the order of their places, make `after`. Without edits it stays
+    as it is.
     """
 
     edits: tuple[Replacement, ...]
-    before: str
     after: str
     summary: str
     model: str
     prompt: str
 
+
+@dataclass(frozen=True, slots=True)
+class OpenDoc:
+    """A document as it is on the disk, with all that a model is shown of it: a stale one, or without `freshness` one
+    that has grown. `why` says so in a sentence.
+
+    `changes` belong to the findings of `freshness`, in their order, then come those of tests; `files` are
+    its sources as they are now, and `head` the commit that has them.
+    """
+
+    doc: Doc
+    data: bytes
+    why: str
+    freshness: Freshness | None = None
+    changes: Sequence[SourceChange] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    head: str | None = None
+
     @property
-    def detail(self) -> str:
-        """A line for each edit: what becomes what, and why."""
-        return "\n".join(replacements.describe(self.before, edit) for edit in self.edits)
+    def task(self) -> str:
+        return CLEANUP if self.freshness is None else UPDATE
 
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "surrogateescape")
 
-def _make_update(text: str, edits: Sequence[Replacement], summary: str, answer: Answer) -> DocUpdate:
-    return DocUpdate(tuple(edits), text, replacements.apply(text, edits), summary, answer.model, answer.prompt)
+    @property
+    def is_committed(self) -> bool:
+        """Whether the HEAD of its repository has it like this."""
+        found = open_repository(self.doc.file.parent)
+        return found is not None and found.holds(found.inside(self.doc.file), self.data)
 
+    @property
+    def key(self) -> str:
+        """The key of a decision about it: the document and the changes of its sources."""
+        changed = [self.freshness.evidence] if self.freshness is not None else []
+        return evidence_key(self.task, self.doc.evidence(self.data), *changed)
 
-def ask_update(
-    models: Models,
-    path: str,
-    text: str,
-    changes: Sequence[SourceChange],
-    files: Mapping[str, bytes],
-    refused: Sequence[str] = (),
-) -> DocUpdate:
-    """Ask for edits after which the document `text` at `path` is true of its sources again.
+    # -- asked -------------------------------------------------------------------------------------------------------
 
-    `changes` are those of its sources since it was last true, `files` the content of the sources now by path,
-    `refused` earlier updates that the owner refused, the newest first.
+    def inputs(self, refused: Sequence[str] = ()) -> dict[str, str]:
+        """Return the inputs of the prompt; `refused` are earlier edits that the owner refused, the newest first."""
+        longest = MAX_GROWN if self.freshness is None else _MAX_STALE
+        doubts = self.freshness.doubts if self.freshness is not None else ()
+        undone = shorten("\n".join(json.dumps(text, ensure_ascii=False) for text in refused), _MAX_UNDONE)
+        inputs = {
+            "today": f"{local_now():%A %Y-%m-%d}",
+            "doc_path": headings.one_line(self.doc.rel_path),
+            "doc": excerpt(self.doc.rel_path, self.text, self.changes, longest, doubts),
+            "undone_edits": undone or "(nothing so far)",
+        }
+        if self.freshness is not None:
+            inputs["source_changes"] = show_changes(self.text, self.changes, _MAX_CHANGES, doubts) or "(nothing)"
+            inputs["removed_values"] = "\n".join(find_removed(self.text, self.changes)) or "(none)"
+        return inputs
 
-    Raises:
-        ModelAnswerError: an edit cannot be made, or the result is not allowed; an update is never applied in part.
-        ModelError: as `Models.ask`.
-    """
-    # Everything that the document may take names from, not only what the model was shown.
-    sides = [side for change in changes for side in (change.before, change.after) if side is not None]
-    names = [name for change in changes for name in (change.finding.path, change.finding.old_path) if name]
-    subjects = [commit.subject for change in changes for commit in change.finding.commits]
-    contents = (data.decode("utf-8", "replace") for data in [*files.values(), *sides] if b"\0" not in data)
-    material = "\n".join([*files, *names, *subjects, *contents])
+    def ask(self, models: Models, judgements: Judgements, refused: Sequence[str] = ()) -> DocUpdate:
+        """Ask for edits after which a stale document is true of its sources again, or for cuts of one that has grown,
+        and store it where none are needed.
 
-    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str | ItemProblem]]:
-        edits, problems = _fit_edits(text, value["edits"])
-        if value["still_true"] == bool(value["edits"]):
-            return edits, [*problems, "`still_true` is true exactly when there are no edits"]
-        if problems or not edits:
-            return edits, [*problems]
-        before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
+        Raises:
+            ModelAnswerError: an edit cannot be made, or the result is not allowed; nothing is applied in part.
+            ModelError: as `Models.ask`.
+        """
+        prompt = models.prompt(PROMPTS[self.task])
+        answer = models.ask(prompt, self.inputs(refused), check=lambda value: self._fit(value)[1])
+        edits, problems = self._fit(answer.value)
+        if problems:
+            raw = json.dumps(answer.value)
+            raise ModelAnswerError(answer.model, answer.prompt, "; ".join(map(str, problems)), raw)
+        after = replacements.apply(self.text, edits)
+        key, summary = self.key, f"{len(self.text) - len(after):,} of {len(self.text):,} characters can go."
+        if self.freshness is not None:
+            key, summary = self.freshness.evidence, clean(answer.value["summary"]) or "It is true as it is."
+            left = "; ".join(find_removed(after, self.changes))
+            summary += f" It still has {left}." if left else ""
+        if not edits:
+            judgements.add(self.task, {key: summary})
+        return DocUpdate(tuple(edits), after, summary, answer.model, answer.prompt)
+
+    def _fit(self, value: Mapping[str, Any]) -> tuple[list[Replacement], list[str | ItemProblem]]:
+        """Return the edits of an answer that can be made, and what is wrong with the answer."""
+        lines = [line.removesuffix("\r") for line in headings.text_lines(self.text)]
+        spans = list(headings.sections(self.text, markup.read_blocks(self.doc.rel_path, lines)))
+        fitted, unfit = replacements.fit(self.text, value["edits"], spans)
+        edits = [replace(edit, reason=clean(edit.reason)) for edit in fitted]
+        problems: list[str | ItemProblem] = [ItemProblem("edits", place, problem) for place, problem in unfit]
+        if value.get("still_true", not value["edits"]) == bool(value["edits"]):
+            problems.append("`still_true` is true exactly when there are no edits")
+        if edits and not problems:
+            before, after = (each.replace("\r\n", "\n") for each in (self.text, replacements.apply(self.text, edits)))
+            problems += [*faults(before, after), *self._find_excess(before, after, edits)]
+        return edits, problems
+
+    def _find_excess(self, before: str, after: str, edits: Sequence[Replacement]) -> Iterator[str]:
+        """Yield why edits change too much of the document, or say what neither it nor its sources do."""
         size = len(before) - headings.text_start(before)
-        found: list[str | ItemProblem] = [*faults(before, after)]
         if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
-            found.append("that is more than half of the doc: change only what is no longer true")
-        if len(after) > 2 * len(before) + TINY:
-            found.append("the doc would be twice as long: change only what is no longer true")
-        if names := invented(before, after, material):
-            shown = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
-            found.append(f"`replace` names {shown}, which neither the sources nor the doc do")
-        return edits, found
+            yield "that is more than half of the doc: change no more than is needed"
+        if len(after) >= (len(before) if self.freshness is None else 2 * len(before) + TINY):
+            yield "the doc would be too long: change no more than is needed"
+        changed = "\n".join([*self.files, *(line for change in self.changes for line in change.lines)])
+        # A claim may have the words of all that is known of the sources.
+        sides = [side for change in self.changes for side in (change.before, change.after)]
+        material = "\n".join([changed, *map(read_text, [*self.files.values(), *sides])])
+        if names := find_invented(before, after, changed, material):
+            shown = name_first([f"`{name}`" for name in names])
+            yield f"`replace` names {shown}, which neither the sources nor the doc do"
 
-    inputs = show_stale(path, text, changes, files, refused)
-    answer = models.ask(models.prompt(PROMPT), inputs, check=lambda value: check(value)[1])
-    edits, problems = check(answer.value)
-    if problems:
-        raise ModelAnswerError(answer.model, answer.prompt, "; ".join(map(str, problems)), json.dumps(answer.value))
-    return _make_update(text, edits, clean(answer.value["summary"]), answer)
+    # -- carried out -------------------------------------------------------------------------------------------------
+
+    def describe(self, update: DocUpdate) -> str:
+        """Return a line for each edit: what becomes what, and why."""
+        return "\n".join(clean(replacements.describe(self.text, edit)) for edit in update.edits)
+
+    def make_edit(self, update: DocUpdate) -> Edit | SourceEdit:
+        """Return the edit that carries out an update; one of the vault also notes at which commit it is true."""
+        doc, after = self.doc, update.after.encode("utf-8", "surrogateescape")
+        if not doc.is_in_vault:
+            return SourceEdit(str(doc.folder), doc.rel_path, self.data, after, render(self.write_message(update)))
+        if self.head is not None:
+            with suppress(NoteBrokenError):  # then the day of the commit says it
+                after = registry.plan_fields(doc.rel_path, after, {"true_at": self.head}).after or after
+        return Edit(doc.rel_path, self.data, after)
+
+    def write_message(self, update: DocUpdate) -> Message:
+        """Return the message of the commit that carries out an update."""
+        verb = "shorten" if self.freshness is None else "update"
+        body = "\n\n".join(part for part in (update.summary, self.describe(update), self.why) if part)
+        trailers = (("Quaid-Task", self.task), ("Quaid-Model", update.model), ("Quaid-Prompt", update.prompt))
+        return Message(f"docs: {verb} {headings.one_line(self.doc.rel_path)}", body, trailers)
+
+    def render_patch(self, update: DocUpdate) -> str:
+        """Return an update as a patch that `git apply` takes, in the repository or in the vault."""
+        found = open_repository(self.doc.file.parent) if not self.doc.is_in_vault else None
+        return make_patch(found.inside(self.doc.file) if found else self.doc.rel_path, self.text, update.after)
 
 
-def show_stale(
-    path: str, text: str, changes: Sequence[SourceChange], files: Mapping[str, bytes], refused: Sequence[str] = ()
-) -> dict[str, str]:
-    """Return the inputs of the prompt for a stale document; the arguments are those of `ask_update`."""
-    longest = divide_budget(_MAX_DIFFS, len(changes))
-    return {
-        "today": today(),
-        "stale_path": headings.one_line(path),
-        "stale_doc": excerpt(text, changes, MAX_DOC),
-        "source_changes": number_changes(change.show(longest) for change in changes) or "(nothing)",
-        "source_files": show_files(files) or "(nothing)",
-        "undone_edits": show_refused(refused),
-    }
+def open_stale(trees: SourceTrees, doc: Doc, freshness: Freshness) -> OpenDoc:
+    """Read a stale document and its sources."""
+    found, since = freshness.findings, freshness.since
+    data = files.read_note(doc.folder, doc.rel_path) or b""
+    why = f"Stale since {since.id[:10]} ({clean(since.subject)})." if since is not None else ""
+    paths = dict.fromkeys(finding.path for finding in found)
+    tests = (each for each in trees.read_tests(found) if each.finding.path not in paths)
+    changes = (*trees.read_changes(found), *tests)
+    contents = trees.read_sources(doc, [*paths, *freshness.sources])
+    return OpenDoc(doc, data, why, freshness, changes, contents, trees.newest_head(doc))
 
 
-def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = ()) -> DocUpdate | None:
-    """Ask for cuts that shorten the document `text` at `path` and lose nothing; None if there is nothing to cut.
+def find_grown(trees: SourceTrees, docs: Iterable[Doc], now: datetime) -> Iterator[OpenDoc]:
+    """Yield the documents that many additions have made larger, the largest first.
 
     Raises:
-        ModelError: as `Models.ask`.
+        GitError: the history of one cannot be read.
     """
-    body = text.replace("\r\n", "\n")[headings.text_start(text) :]
-
-    def find_fault(_find: str, new: str) -> str:
-        words = find_added_words(new, body)
-        return f"`replace` says {words[0]!r}, which the doc does not" if words else ""
-
-    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], Sequence[str | ItemProblem]]:
-        edits, problems = _fit_edits(text, value["edits"], find_fault)
-        return edits, problems or (_find_cut_problems(text, edits) if edits else [])
-
-    inputs = {
-        "today": today(),
-        "grown_path": headings.one_line(path),
-        "grown_doc": excerpt(text, (), MAX_DOC),
-        "undone_edits": show_refused(refused),
-    }
-    answer = models.ask(models.prompt(CLEANUP_PROMPT), inputs, check=lambda value: check(value)[1])
-    # Cuts are independent: those that are possible are made, if the document stays valid with them.
-    edits, _ = check(answer.value)
-    if not edits or _find_cut_problems(text, edits):
-        return None
-    shorter = len(text) - len(replacements.apply(text, edits))
-    return _make_update(text, edits, f"{shorter:,} of {len(text):,} characters can go", answer)
+    sizes = {doc: doc.file.stat().st_size for doc in docs if doc.file.is_file()}
+    for doc in sorted((doc for doc in sizes if sizes[doc] >= LARGE), key=lambda doc: -sizes[doc]):
+        if (tree := trees.open(doc.file.parent)) is not None:
+            path = tree.inside(doc.file)
+            log = tree.read_log(MAX_COMMITS, [path]).changes(path)
+            stored = tree.git.read_sizes(touch.after for _, touch in log if touch.after)
+            life = [(each.at, stored[touch.after]) for each, touch in log if touch.after in stored]
+            if why := describe_growth(life, now.timestamp()):
+                yield OpenDoc(doc, files.read_note(doc.folder, doc.rel_path) or b"", why)
 
 
-def _fit_edits(
-    text: str, edits: Sequence[Mapping[str, Any]], find_fault: replacements.FindProblem | None = None
-) -> tuple[list[Replacement], list[ItemProblem]]:
-    """Return the edits of an answer that can be made, and what is wrong with the others."""
-    found, problems = replacements.fit(text, edits, find_fault)
-    wrong = [ItemProblem("edits", place, problem) for place, problem in problems]
-    return [replace(edit, reason=clean(edit.reason)) for edit in found], wrong
+def describe_growth(commits: Iterable[tuple[float, int]], now: float) -> str:
+    """Describe the growth of a document that may be worth shortening: large, often changed, and much larger than it was
+    90 days ago. Empty for any other, and for one that was begun since.
+
+    `commits` are (seconds, size in bytes) of each commit that changed it.
+    """
+    sized = sorted(commits)
+    older = [size for at, size in sized if at <= now - RECENT_S]
+    changes = len(sized) - len(older)
+    if not older or changes < MANY_CHANGES or sized[-1][1] < max(LARGE, MUCH_GROWTH * older[-1]):
+        return ""
+    growth = sized[-1][1] / max(1, older[-1])
+    return f"It was changed {changes:,} times in three months and is {growth:.1f} times what it was."
 
 
-def _find_cut_problems(text: str, edits: Sequence[Replacement]) -> list[str]:
-    before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
-    size, left = (len(side) - headings.text_start(side) for side in (before, after))
-    problems = list(faults(before, after))
-    if not size <= 2 * left < 2 * size:
-        problems.append(f"the doc must get shorter, and keep at least {size // 2:,} characters")
-    return problems
+def apply_stored(found: Sequence[Freshness], judgements: Judgements) -> list[Freshness]:
+    """Return `found`, and as fresh what a model has found to be true with the changes of its sources."""
+    keys = {one.doc: one.evidence for one in found if one.is_stale}
+    known = judgements.known(list(keys.values())) if keys else {}
+    verdicts = [known.get(keys.get(one.doc, "")) for one in found]
+    return [one if why is None else one.as_true() for one, why in zip(found, verdicts, strict=True)]
+
+
+def clean(text: str) -> str:
+    """Return text of a model, a document or a source as one line that is fit for a commit and a question."""
+    return headings.one_line(neutralise(admit(text.encode("utf-8", "replace").decode()).text))
+
+
+def apply_update(
+    vault: OpenVault, opened: OpenDoc, update: DocUpdate, judgements: Judgements, *, by_owner: bool
+) -> Proposed | WriteResult:
+    """Commit the update in the vault, `by_owner` in the owner's name, or create a branch in the repository.
+
+    Raises:
+        ProposalError: the repository is not in a state for it, and why; nothing was changed.
+        NoteChangedError: the document was changed meanwhile.
+    """
+    doc = opened.doc
+    edit = opened.make_edit(update)
+    if isinstance(edit, SourceEdit):
+        return propose_branch(edit, opened.task, opened.key, judgements)
+
+    def plan() -> WritePlan:
+        if files.read_note(vault.root, doc.rel_path) != edit.before:
+            raise NoteChangedError(doc.rel_path)
+        written = WriteResult(doc.id, doc.rel_path, "set", update.summary)
+        return WritePlan(written, (edit,), opened.write_message(update))
+
+    key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
+    return Writer(vault).write(key, plan, by_owner=by_owner).written
+
+
+def propose_branch(edit: SourceEdit, task: str, key: str, judgements: Judgements) -> Proposed:
+    """Create the branch that an edit of a source repository becomes, and store that for the evidence `key`.
+
+    Raises:
+        NoteChangedError: another state of the file was committed since.
+        ProposalError: as `proposal.propose_branch`.
+    """
+    file = Path(edit.folder, edit.path)
+    folder = file.parent.resolve()
+    found = open_repository(folder) if folder.is_dir() else None
+    if found is None:
+        raise ProposalError(edit.folder, "there is no repository any more", "Say where it is now in source_roots")
+    path = (folder / file.name).relative_to(found.top.resolve()).as_posix()
+    now = files.read_note(folder, file.name)
+    if now != edit.before and (path not in found.files if now is None else found.holds(path, now)):
+        raise NoteChangedError(edit.path)
+    name = proposal.name_branch(path, edit.after)
+    made = proposal.propose_branch(folder, name, path, edit.before, edit.after, edit.message, AUTHOR)
+    judgements.add(task, {key: f"branch {made.branch}"})
+    return made

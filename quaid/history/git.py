@@ -37,7 +37,7 @@ WITH_HOOKS = (
     *("-c", "log.showSignature=false", "-c", "log.mailmap=false", "-c", "log.follow=false"),
     *("-c", "diff.submodule=short", "-c", f"diff.orderFile={os.devnull}", "-c", "submodule.recurse=false"),
 )
-QUIET = (*WITH_HOOKS, "-c", f"core.hooksPath={os.devnull}")
+QUIET = (*WITH_HOOKS, "-c", f"core.hooksPath={os.devnull}", "-c", "advice.graftFileDeprecated=false")
 """With these, and in a `quiet_environment`, git runs nothing that the repository configures: what it may run besides
 are the filters of files that it reads or writes (revisions.py), and programs that turn files into text
 (`--no-textconv`).

@@ -5,24 +5,22 @@ batches of objects. Nothing that a foreign repository configures is run (see `gi
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
-from quaid.history.git import SUBMODULE, Git, Version, split_items, split_log
+from quaid.history.git import SUBMODULE, Git, LeftOutError, split_items, split_log
 from quaid.history.note_history import FileChange, parse_changes
-from quaid.history.repository import Repository, find_repository, read_boundary, read_text
+from quaid.history.repository import Repository, find_repository, read_boundary
 from quaid.text.line_ends import with_lf
 
-FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
-"""Commits that are read at first, and where that does not reach far enough."""
-_MAX_RENAMES = 20
+FIRST_COMMITS, MAINLINE, MAX_COMMITS = 2_000, 1_000, 40_000
+"""Commits that are read at first, of the mainline, and where that does not reach far enough."""
 _FORMAT = "/ %H %P %ct %an %s".replace(" ", "%x00")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
 """The end of the year 9999: later times are not dates in Python, and git takes any."""
 
@@ -52,10 +50,6 @@ class Log:
         return {commit.id: place for place, commit in enumerate(self.commits)}
 
     @cached_property
-    def has_merges(self) -> bool:
-        return any(len(commit.parents) > 1 for commit in self.commits)
-
-    @cached_property
     def touching(self) -> Mapping[str, Sequence[LoggedCommit]]:
         """The commits that touched each path, by its name then, newest first."""
         found: dict[str, list[LoggedCommit]] = {}
@@ -73,30 +67,36 @@ class Log:
         named = [commit.id for commit in self.commits if commit.id.startswith(commit_id)] if len(commit_id) >= 7 else []
         return named[0] if len(named) == 1 else None
 
+    def commit(self, commit_id: str) -> LoggedCommit:
+        """The commit of the log with this id."""
+        return self.commits[self.places[commit_id]]
+
     def at(self, seconds: float) -> str | None:
         """The newest commit that was there at a time; the oldest that is known where all are later."""
         then = next((commit.id for commit in self.commits if commit.at <= seconds), None)
         return then or (self.commits[-1].id if self.commits else None)
 
-    def is_ancestor(self, commit_id: str, of: str) -> bool:
-        """Return True if one commit came before another, on the way to it."""
-        return commit_id != of and commit_id in self._list_ancestors(of, self.places[commit_id])
+    def changes(self, path: str) -> list[tuple[LoggedCommit, FileChange]]:
+        """The commits that changed the file now at `path`, newest first. Renames are followed."""
+        found: list[tuple[LoggedCommit, FileChange]] = []
+        name, newer = path, -1
+        while name:
+            older = ""
+            for commit in self.touching.get(name, ()):
+                touch = next((touch for touch in commit.touches if touch.path == name), None)
+                if touch is None or self.places[commit.id] <= newer:
+                    continue
+                found.append((commit, touch))
+                if touch.old_path:
+                    older, newer = touch.old_path, self.places[commit.id]
+                    break
+            name = older
+        return found
 
-    def after(self, commit_id: str) -> Iterator[LoggedCommit]:
-        """The commits that came after one: all but itself and its ancestors, newest first."""
-        known = self._list_ancestors(commit_id, len(self.commits))
-        return (commit for commit in self.commits if commit.id not in known)
-
-    def _list_ancestors(self, commit_id: str, last: int) -> set[str]:
-        """Return a commit and those that it was made from, up to the place `last`. No parent is newer in the log."""
-        known, waiting = {commit_id}, [commit_id]
-        while waiting:
-            place = self.places.get(waiting.pop(), last)
-            for parent in self.commits[place].parents if place < last else ():
-                if parent not in known and self.places.get(parent, last) <= last:
-                    known.add(parent)
-                    waiting.append(parent)
-        return known
+    def is_newer(self, commit_id: str, other: str) -> bool:
+        """Return whether a commit is listed before another; one that was not read is the oldest."""
+        last = len(self.commits)
+        return self.places.get(commit_id, last) < self.places.get(other, last)
 
 
 class SourceRepository:
@@ -105,7 +105,7 @@ class SourceRepository:
     def __init__(self, repository: Repository) -> None:
         self.git = Git(repository)
         self.top = repository.top
-        self.common_dir = repository.common_dir
+        self._changed: dict[str, Mapping[str, tuple[str | None, str | None]]] = {}
 
     def inside(self, path: Path) -> str:
         """A folder or file as this repository knows it, empty for its top and for anything outside of it."""
@@ -131,43 +131,42 @@ class SourceRepository:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """Path -> blob of every file that HEAD has."""
-        return {path: version.blob for path, version in self._tree if version.mode != SUBMODULE}
-
-    @cached_property
-    def submodules(self) -> Sequence[str]:
-        """The places of other repositories in this one, as HEAD has it."""
-        return [path for path, version in self._tree if version.mode == SUBMODULE]
-
-    @cached_property
-    def checked_out(self) -> Sequence[str]:
-        """The places of other repositories in this one, as .gitmodules has it: read without a process."""
-        try:
-            return _MODULE.findall(read_text(self.top / ".gitmodules"))
-        except OSError:
-            return []
-
-    @cached_property
-    def _tree(self) -> Sequence[tuple[str, Version]]:
-        return list(self.git.list_tree(self.head).items()) if self.head else []
+        tree = self.git.list_tree(self.head) if self.head else {}
+        return {path: version.blob for path, version in tree.items() if version.mode != SUBMODULE}
 
     def present(self, folder: Path) -> list[str]:
         """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
         args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
         return split_items(self.git.read("list the files", *args))
 
-    def log(self, most: int = FIRST_COMMITS, paths: Sequence[str] = ()) -> Log:
-        """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
+    @cached_property
+    def log(self) -> Log:
+        """The last commits."""
+        return self.read_log(FIRST_COMMITS)
+
+    @cached_property
+    def mainline(self) -> Log:
+        """The last commits of the mainline."""
+        return self.read_log(MAINLINE, is_mainline=True)
+
+    def read_log(self, most: int, paths: Sequence[str] = (), *, is_mainline: bool = False) -> Log:
+        """The last `most` commits, or of those that touched one of `paths`, with what they touched. Of the mainline
+        (first parents), a merge touches all that it brought.
+        """
         if self.head is None:
             return Log()
         # Of a part of the history each commit's parents are those that are in it.
-        shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
+        mainline = ("--first-parent", "-m") if is_mainline else ()
+        shape = ("-M", f"-n{most}", *mainline, *(("--parents",) if paths else ()))
         commits = self._commits(*shape, self.head, "--", *paths)
         places = {commit.id: place for place, commit in enumerate(commits)}
         if any(places.get(parent, place) < place for place, commit in enumerate(commits) for parent in commit.parents):
             # Clocks were wrong. This order takes long in a large repository.
             commits = self._commits(*shape, "--date-order", self.head, "--", *paths)
         # The changes of a merge itself are in no other commit; asking for them apart, without renames, is cheap.
-        if merges := "".join(f"{commit.id}\n" for commit in commits if len(commit.parents) > 1 and not paths):
+        if merges := "".join(
+            f"{commit.id}\n" for commit in commits if len(commit.parents) > 1 and not paths and not is_mainline
+        ):
             joined = self._commits("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)
             merged = {commit.id: commit for commit in joined}
             commits = tuple(merged.get(commit.id, commit) for commit in commits)
@@ -176,7 +175,15 @@ class SourceRepository:
     def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        logged = split_log(self.git.read("read the history", *args, stdin=stdin.encode()), 5)
+        try:
+            out = self.git.read("read the history", *args, stdin=stdin.encode())
+        except GitError:
+            # Contents are missing. Without them only those renames are seen that changed nothing else.
+            exact = ["-M100%" if each == "-M" else each for each in args]
+            if "-M" not in args:
+                raise
+            out = self.git.read("read the history", *exact, stdin=stdin.encode())
+        logged = split_log(out, 5)
         return tuple(
             LoggedCommit(
                 commit_id,
@@ -189,50 +196,70 @@ class SourceRepository:
             for (commit_id, parents, at, author, subject), items in logged
         )
 
-    def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
-        """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
-        now = {path: path for path in paths if path not in self.files}
-        for _ in range(_MAX_RENAMES):
-            gone = {path for path in now.values() if path not in self.files}
-            if not gone:
-                break
-            # A rename is a removal where renames are not looked for, and as a rename it is seen in the whole commit.
-            args = ("--no-renames", f"-n{MAX_COMMITS}", self.head or "HEAD", "--", *sorted(gone))
-            removed = {
-                path: commit.id
-                for commit in reversed(self._commits(*args))
-                for path in (touch.path for touch in commit.touches if touch.after is None)
-            }
-            wanted = dict.fromkeys(removed.values())
-            commits = self._commits("-M", "--no-walk", *wanted, "--") if wanted else ()
-            renamed = {
-                touch.old_path: touch.path
-                for commit in commits
-                for touch in commit.touches
-                if touch.old_path and removed.get(touch.old_path) == commit.id
-            }
-            now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
-        return {path: name for path, name in now.items() if name in self.files}
+    def last_changes(
+        self, paths: Sequence[str], *, is_alone: bool = False
+    ) -> dict[str, list[tuple[LoggedCommit, FileChange]]]:
+        """The changes of each file, newest first. Where the log does not reach far enough, or with `is_alone`, only the
+        commits of these files are read.
+        """
+        found = {path: [] if is_alone else self.log.changes(path) for path in paths}
+        old = [path for path, changes in found.items() if not changes and path in self.files]
+        if old and (is_alone or not self.log.is_whole):
+            older = self.read_log(MAX_COMMITS, old)
+            found |= {path: older.changes(path) for path in old}
+        return found
 
-    def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
-        """The blob that each (commit, path) had, None where there was none."""
-        plain = [(commit, path) for commit, path in places if "\n" not in path]
-        if not plain:
-            return [None] * len(places)
-        asked = "".join(f"{commit}:{path}\n" for commit, path in plain).encode("utf-8", "surrogateescape")
-        out = self.git.read("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
-        lines = out.split(b"\n")
-        found = {
-            place: line.split(b" ")[0].decode()
-            for place, line in zip(plain, lines, strict=False)
-            if line[-5:] == b" blob"
-        }
-        return [found.get(place) for place in places]
+    def compare(self, bases: Iterable[str]) -> None:
+        """Compare many commits with HEAD in one process, for `changes_since`."""
+        asked = [base for base in dict.fromkeys(bases) if base not in self._changed]
+        self._changed |= {base: {} for base in asked}
+        asked = [base for base in asked if base != self.head]
+        stdin = "".join(f"{self.head} {base}\n" for base in asked).encode()
+        shape = ("--stdin", "--always", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+        out = self.git.read("compare commits", "diff-tree", *shape, stdin=stdin) if asked else b""
+        parts = out.decode("utf-8", "surrogateescape").split(f"{self.head}\0")[1:]
+        for base, part in zip(asked, parts, strict=False):
+            self._changed[base] = {each.path: (each.before, each.after) for each in parse_changes(part.split("\0"))}
+
+    def changes_since(self, base: str) -> Mapping[str, tuple[str | None, str | None]]:
+        """The files that differ between a commit and HEAD, with their blobs. A rename is two of them."""
+        self.compare([base])
+        return self._changed[base]
+
+    def commits_since(self, base: str, *paths: str | None) -> list[LoggedCommit]:
+        """The commits after `base` that changed one of `paths`, newest first."""
+        touching = {commit.id: commit for path in paths if path for commit in self.log.touching.get(path, ())}
+        newer = [commit for commit in touching.values() if self.log.is_newer(commit.id, base)]
+        return sorted(newer, key=lambda commit: self.log.places[commit.id])
+
+    def renames_since(self, base: str) -> Mapping[str, str]:
+        """Old -> new name of the files that were renamed after a commit (of the log if it is empty), the last name of
+        several.
+        """
+        renamed: dict[str, str] = {}
+        for commit in self.log.commits[: self.log.places.get(base)]:
+            for touch in commit.touches:
+                if touch.old_path:
+                    renamed.setdefault(touch.old_path, renamed.get(touch.path, touch.path))
+        return renamed
+
+    def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The content of each blob that is here. Of a partial clone some are not, and nothing is fetched."""
+        wanted = set(ids)
+        try:
+            return self.git.read_blobs(wanted)
+        except LeftOutError:
+            return self.git.read_blobs(wanted & self._present)
+
+    @cached_property
+    def _present(self) -> frozenset[str]:
+        args = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+        return frozenset(self.git.read("list the objects", *args).decode().split())
 
     def holds(self, path: str, data: bytes) -> bool:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
-        committed = self.git.read_blobs([blob]).get(blob) if blob is not None else None
+        committed = self.read_blobs([blob]).get(blob) if blob is not None else None
         return committed is not None and with_lf(committed) == with_lf(data)
 
 

@@ -15,19 +15,20 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quaid import trust
 from quaid.agents.prompt_context import HookAnswer, build_prompt_context, question_in
 from quaid.errors import ConfigError, QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
-from quaid.local import hook_log, queue, sessions, state_files
+from quaid.local import doc_notices, hook_log, queue, sessions, state_files
 from quaid.local.notifications import take_host_news
 from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, DeclinedError, event_name, named_vaults, read_input
 from quaid.text.invisible import escaped, whole_json
+from quaid.text.quoting import wrap_memory
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -155,7 +156,7 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
     if name == "session-start":
         return _start_session(root, session, event, memory)
     if name == "user-prompt-submit":
-        return _answer_prompt(root, session, event, memory)
+        return _with_notices(root, session, _answer_prompt(root, session, event, memory))
     if name == "post-tool-use":
         given = event.get("tool_input")
         if event.get("tool_name") in _EDITING_TOOLS and isinstance(given, Mapping):
@@ -164,6 +165,8 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
                 queue.note_edited(state_folder(root), path, session)
     elif name == "stop":
         _queue(root, session, event, "idle", "session")
+        if session and queue.has_edited(state_folder(root)):
+            start_notices(root, session)
     elif name in {"pre-compact", "session-end"}:
         # The worker learns from the conversation and checks the documents about the files that were edited in it.
         reason = "compaction" if name == "pre-compact" else "session"
@@ -185,7 +188,28 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
         return HookAnswer()
     from quaid.hooks.session_start import begin
 
-    return begin(root, session, MAX_ANSWER - 200, _field(event, "cwd"), memory)
+    cwd = _field(event, "cwd")
+    notices = [each for each in doc_notices.read(state) if f"{cwd}/".startswith(f"{each.root}/")]
+    line = doc_notices.render([each for each in notices if each.session != session], "an earlier session")
+    begun = begin(root, session, MAX_ANSWER - 400 - 2 * len(line), cwd, memory)
+    return begun._replace(text=_join(begun.text, line))
+
+
+def _with_notices(root: Path, session: str, found: HookAnswer) -> HookAnswer:
+    """Add what the documents say about files that the session has edited, each once."""
+    state = state_folder(root)
+    own = [each for each in doc_notices.read(state) if each.session == session and session]
+    given = sessions.read(state, session).ids if own else frozenset()
+    notices = [each for each in own if f"doc {each.doc}" not in given]
+    if not notices:
+        return found
+    ids = [*cast("list[str]", found.given.get("ids", [])), *(f"doc {notice.doc}" for notice in notices)]
+    text = _join(found.text, doc_notices.render(notices, "you"))
+    return found._replace(text=text, given={**found.given, "ids": ids})
+
+
+def _join(text: str, line: str) -> str:
+    return "\n\n".join(filter(None, (text, wrap_memory(line))))
 
 
 def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
@@ -241,6 +265,16 @@ def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` without waiting for it. It ends at once if another one is running."""
     log = state_folder(root) / LOG_DIR / "worker.log"
     state_files.start_detached("quaid.hooks.queue_worker", [str(root)], log)
+
+
+def start_notices(root: Path, session: str) -> None:
+    """Start to look for the documents that describe what a session has edited, without waiting for it."""
+    from quaid.vault.layout import Layout, list_project_files  # not above: few events edit files
+
+    if not any(list_project_files(root, Layout.of_vault(root))):
+        return
+    log = state_folder(root) / LOG_DIR / "worker.log"
+    state_files.start_detached("quaid.hooks.queue_worker", [str(root), session], log)
 
 
 def _field(event: Event, name: str) -> str:

@@ -1,6 +1,7 @@
 """The worker process that hooks start: it learns from the queued conversations, checks documents, and ends.
 
-There is one at a time in a vault, and it outlives the program that the hooks belong to.
+There is one at a time in a vault, and it outlives the program that the hooks belong to. With a session as its second
+argument it only looks for the documents that describe what the session has edited.
 """
 
 import os
@@ -17,14 +18,14 @@ from quaid.errors import BadInputError, NothingSaidError, QuaidError
 from quaid.hooks.transcripts import open_spooled, open_transcript
 from quaid.janitor.news import overdue_in
 from quaid.janitor.runner import RunOptions
-from quaid.local import locks, queue, sessions
+from quaid.local import doc_notices, locks, queue, sessions
 from quaid.local.notifications import deliver, level_of
 from quaid.memory import Memory
 from quaid.place import state_folder
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
-LOCK_FILE = "worker.lock"
+LOCK_FILE, NOTICES_LOCK = "worker.lock", "doc_notices.lock"
 IDLE_S = 1_800.0
 RETRY_S = 300.0
 """The wait after a failure; after the second one twice as long."""
@@ -101,22 +102,38 @@ def _open_transcript(state: Path, item: queue.QueuedItem) -> AgentLog:
 
 
 def _check_documents(memory: Memory, state: Path) -> None:
-    """Report the documents about files that agents have edited, and update them if that is configured."""
+    """Report the documents about what agents have edited, and update them if that is configured."""
     edited = queue.take_edited(state)
     settings = memory.settings
     try:
         if edited and settings.systems.projects and settings.docs.check:
-            found = memory.documentation.follow(edited)
-            affected = [(doc.id, freshness.edited) for doc, freshness in found if freshness.edited]
-            count = "1 document tells" if len(affected) == 1 else f"{len(affected)} documents tell"
-            lines = [f"What {count} of was edited."] if affected else []
-            lines += [f"- {doc}: {', '.join(files[:5])}" for doc, files in affected[:20]]
-            deliver(memory.root, settings.notifications, "docs", "\n".join(lines))
-            if found and settings.docs.update_on_compact:
+            affected = memory.documentation.follow(edited)
+            lines = [f"- {doc.id} describes {what}" for doc, what in affected[:20]]
+            news = ["Documents about what agents changed:", *lines] if affected else []
+            deliver(memory.root, settings.notifications, "docs", "\n".join(news))
+            memory.documentation.check()
+            if affected and settings.docs.update_on_compact:
                 memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
         log(f"The documents of what was edited could not be checked: {error}")
     queue.forget_edited(state)
+
+
+def write_notices(root: Path, session: str) -> None:
+    """Store which documents describe what a session has edited; does nothing while another process does the same."""
+    state = state_folder(root)
+    with locks.try_lock(state / NOTICES_LOCK) as is_ours:
+        edited = queue.read_edited(state, session) if is_ours else {}
+        if not edited:
+            return
+        with Memory.open(root) as memory:
+            is_wanted = memory.settings.systems.projects and memory.settings.docs.check
+            affected = memory.documentation.follow(edited) if is_wanted else []
+        notices = [
+            doc_notices.DocNotice(doc.id, what, session, str(doc.file), str(doc.folder), doc.file.stat().st_mtime_ns)
+            for doc, what in affected
+        ]
+        doc_notices.store(state, session, notices)
 
 
 def log(line: str) -> None:
@@ -143,4 +160,7 @@ def _notify(memory: Memory, learned: Sequence[ExtractResult]) -> None:
 
 if __name__ == "__main__":
     os.chdir("/")  # the folder that the agent works in may be removed or unmounted
-    run_worker(Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        write_notices(Path(sys.argv[1]), sys.argv[2])
+    else:
+        run_worker(Path(sys.argv[1]))

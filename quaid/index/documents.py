@@ -1,7 +1,7 @@
 """Notes in the index: put in, taken out, looked up."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, vectors
@@ -153,6 +153,13 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
+    connection.executemany(
+        "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
+        [
+            (doc_id, one.ordinal, json.dumps(one.heading, ensure_ascii=False), one.text, one.first_line, one.last_line)
+            for one in note.passages
+        ],
+    )
     # Its title is the last of its names.
     called: dict[str, str] = {}
     for name in (*note.names, note.title):
@@ -497,17 +504,6 @@ def _list_holding(
         about += [word + texts.get(successor or 0, "")] if word and (not successor or successor in texts) else []
         found.append((fact.created or "", f"{fact.text} ({', '.join(about)})" if about else fact.text))
     return found
-
-
-def insert(connection: IndexConnection, doc_id: int, passages: Iterable[Passage]) -> None:
-    """Add the passages of a document; with it they go."""
-    connection.executemany(
-        "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
-        [
-            (doc_id, one.ordinal, json.dumps(one.heading, ensure_ascii=False), one.text, one.first_line, one.last_line)
-            for one in passages
-        ],
-    )
 
 
 def fetch(

@@ -19,10 +19,10 @@ from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, RunReport
 from quaid.janitor.guards import find_problems
 from quaid.janitor.news import MAX_LISTED, render_digest, render_docs_news, render_news
-from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.runner import RunOptions, run_tasks, select_tasks
 from quaid.janitor.settling import settle_merges
+from quaid.janitor.tasks import docs
 from quaid.janitor.vetoes import REVIEW, TASK
 from quaid.local import recall_log
 from quaid.local.notifications import Feature, deliver, level_of
@@ -68,7 +68,6 @@ class Janitor:
             self._runs.add(began)
         report = RunReport(began.run, now, options.dry_run)
         judgements = Judgements(state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
-        project_docs = ProjectDocs(vault, self._documentation, judgements)
         try:
             vault.sync(SyncOptions(accept_removals=options.accept_removals))
             is_reading = not (options.dry_run or options.only_answers) and self._settings.capture.facts
@@ -77,18 +76,15 @@ class Janitor:
                 from quaid.janitor.waiting import learn_waiting  # most runs need no reader of conversations
 
                 learn_waiting(vault, waiting, judgements, report)
-            run_tasks(vault, project_docs, options, report, notes_before)
+            run_tasks(vault, self._documentation, options, report, notes_before)
             if not options.tasks or "docs_staleness" in options.tasks:
-                report.stale = project_docs.stale_ids()
+                docs.report_stale(self._documentation, self._settings, report)
         except QuaidError as error:
             if not options.dry_run:
                 ended = datetime.now(UTC).isoformat()
                 self._runs.finish(began._replace(outcome="stopped", ended=ended, problem=str(error)))
                 self._deliver(f"Quaid's janitor stopped: {error}")
             raise
-        report.remarks += project_docs.problems
-        if report.stale:
-            report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
         vault.sync(None)
         report.remarks += find_problems(vault.index())
         if not options.dry_run:
@@ -162,7 +158,7 @@ class Janitor:
                 return None
             vault.sync(None)
             options = RunOptions(tasks=("resolve",), only_answers=True)
-            run_tasks(vault, ProjectDocs(vault, self._documentation, judgements), options, report, None)
+            run_tasks(vault, self._documentation, options, report, None)
             judgements.add("answers", {key: ""})  # what it cannot carry out is not tried at every command
             vault.sync(None)
         except QuaidError:

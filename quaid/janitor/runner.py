@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from quaid.docs.documentation import Documentation
 from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.vault_history import last_written
@@ -20,10 +21,9 @@ from quaid.janitor.commits import RunCommit, trailers_of
 from quaid.janitor.decision import CONFLICT, CORRECT, RunReport, fact_evidence
 from quaid.janitor.disputes import decide_answered
 from quaid.janitor.policy import Policy
-from quaid.janitor.project_docs import ProjectDocs
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
-from quaid.janitor.tasks import TASKS, Task, core_notes
+from quaid.janitor.tasks import TASKS, Task, core_notes, docs
 from quaid.janitor.tasks.compare import find_pair_keys
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
@@ -65,7 +65,7 @@ def select_tasks(options: RunOptions) -> list[Task]:
 
 
 def run_tasks(
-    vault: OpenVault, project_docs: ProjectDocs, options: RunOptions, report: RunReport, notes_before: int | None
+    vault: OpenVault, documentation: Documentation, options: RunOptions, report: RunReport, notes_before: int | None
 ) -> None:
     """Carry out the decisions of the tasks, and merge them. `notes_before` is the size of the vault at the last run.
 
@@ -92,9 +92,9 @@ def run_tasks(
             answered, message = commits.plan_answers(root, history) if options.dry_run else ([], Message(""))
             if answered:
                 worktree.commit(answered, message)
-            _Run(vault, worktree, records, project_docs, options, report).run(tasks)
-        if "rag" in names and not options.dry_run:
-            report.remarks += project_docs.index()
+            _Run(vault, worktree, records, documentation, options, report).run(tasks)
+        if "rag" in names and vault.settings.systems.projects and not options.dry_run:
+            report.remarks += docs.index_documents(documentation)
         if "cleanup" in names and not options.dry_run:
             report.remarks += cleanup.clean(vault.state, datetime.now(UTC))
             try:
@@ -116,7 +116,7 @@ class _Run:
         vault: OpenVault,
         worktree: Worktree,
         records: RecallRecords,
-        project_docs: ProjectDocs,
+        documentation: Documentation,
         options: RunOptions,
         report: RunReport,
     ) -> None:
@@ -125,7 +125,7 @@ class _Run:
         self._history = vault.git
         self._worktree = worktree
         self._records = records
-        self._project_docs = project_docs
+        self._documentation = documentation
         self._options = options
         self._report = report
         self._now = localise(report.started, vault.settings.timezone)
@@ -316,7 +316,7 @@ class _Run:
             index=self._worktree.index(),
             records=self._records,
             judgements=self._judgements,
-            documents=self._project_docs,
+            documents=self._documentation,
             models=models,
             # A choice that nobody made shows a model nothing.
             vetoes=tuple(v for v in vetoes if v.task == task.name and not v.body.startswith(asking.UNANSWERED)),
@@ -415,7 +415,7 @@ class _Run:
         waiting: set[str] = set()
         for decision in [decision for decision in report.done if decision.branch is not None]:
             try:
-                report.remarks.append(self._project_docs.propose(decision))
+                report.remarks.append(docs.carry_out(decision, self._judgements))
             except QuaidError as error:
                 report.done.remove(decision)
                 report.answered = [answer for answer in report.answered if answer != f"yes: {decision.subject}"]

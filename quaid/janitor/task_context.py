@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from quaid.docs.documentation import Documentation
 from quaid.history.authorship import Ranking
 from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.janitor.decision import RunReport
-from quaid.janitor.project_docs import ProjectDocs
 from quaid.janitor.questions import Question, question_path, read_question
 from quaid.llm import Models
 from quaid.local.runs import Judgements
@@ -49,7 +49,7 @@ class TaskContext:
     index: IndexConnection
     records: RecallRecords
     judgements: Judgements
-    documents: ProjectDocs
+    documents: Documentation
     models: Models | None = None
     vetoes: Sequence[Veto] = ()
     vetoed: frozenset[str] = frozenset()

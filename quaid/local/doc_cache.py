@@ -1,11 +1,12 @@
 """Results of reading documents and project files, in local.db: a file is not read again until it has changed."""
 
+import json
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from quaid.local.tables import Tables
 
-_MAX_EDITED = 10_000
+_MAX_BLOBS = 20_000
 
 
 class _Cache(Tables):
@@ -31,7 +32,7 @@ class _Cache(Tables):
 
 
 class DocChecks(_Cache):
-    """The last check of each document, and the files that agents have edited."""
+    """The last check of each document."""
 
     COLUMNS = ("doc_checks", "doc", "found")
     SCHEMA = """
@@ -39,29 +40,7 @@ class DocChecks(_Cache):
 CREATE TABLE IF NOT EXISTS doc_checks (
     doc TEXT PRIMARY KEY, key TEXT NOT NULL, found TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
--- A file that an agent has edited and nobody was seen to commit; `at` is ISO 8601, UTC.
-CREATE TABLE IF NOT EXISTS edited_sources (
-    path TEXT PRIMARY KEY, at TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
 """
-
-    def edited(self) -> list[str]:
-        """Return the files that were edited and not seen to be committed."""
-        return [str(row[0]) for row in self._rows("SELECT path FROM edited_sources ORDER BY path")]
-
-    def note_edited(self, paths: Collection[str], at: str) -> None:
-        """Remember that these files were edited."""
-        with self._transaction() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO edited_sources (path, at) VALUES (?,?)", [(path, at) for path in paths]
-            )
-            newest = "SELECT path FROM edited_sources ORDER BY at DESC LIMIT ?"
-            connection.execute(f"DELETE FROM edited_sources WHERE path NOT IN ({newest})", (_MAX_EDITED,))
-
-    def forget_edited(self, paths: Collection[str]) -> None:
-        """Forget files that are as HEAD has them."""
-        with self._transaction() as connection:
-            connection.executemany("DELETE FROM edited_sources WHERE path = ?", [(path,) for path in paths])
 
 
 class ProjectNotes(_Cache):
@@ -75,3 +54,27 @@ CREATE TABLE IF NOT EXISTS project_notes (
 ) STRICT, WITHOUT ROWID;
 """
     WAIT_MS = 100  # a session that begins does not wait for another process
+
+
+class BlobDefinitions(Tables):
+    """What a version of a source file defines, by its blob and path (JSON). Hashes, and no text of the file."""
+
+    SCHEMA = """
+-- What one version of a source file defines: `key` names its blob and path, `found` is JSON.
+CREATE TABLE IF NOT EXISTS definitions (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, found TEXT NOT NULL
+) STRICT;
+"""
+
+    def known(self, keys: Collection[str]) -> dict[str, str]:
+        """Return key -> definitions of those of `keys` that are stored."""
+        chosen = "SELECT key, found FROM definitions WHERE key IN (SELECT value FROM json_each(?))"
+        return {str(row[0]): str(row[1]) for row in self._rows(chosen, json.dumps(list(keys)))}
+
+    def add(self, found: Mapping[str, str]) -> None:
+        """Store definitions by key; the oldest make room."""
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO definitions (key, found) VALUES (?,?)", list(found.items()))
+            connection.execute(
+                "DELETE FROM definitions WHERE id <= (SELECT max(id) FROM definitions) - ?", (_MAX_BLOBS,)
+            )

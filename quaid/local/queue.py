@@ -137,8 +137,8 @@ def has_edited(state: Path) -> bool:
     return any((state / FOLDER / name).exists() for name in (_EDITED, _TAKEN))
 
 
-def take_edited(state: Path) -> list[str]:
-    """Return the paths that were edited, each once, in the order of their first edit.
+def take_edited(state: Path) -> dict[str, float]:
+    """Return the paths that were edited, with the time of the first edit of each, in seconds.
 
     They are returned again until `forget_edited`, for their taker may be killed. One process at a time calls this.
     """
@@ -149,15 +149,22 @@ def take_edited(state: Path) -> list[str]:
             source.unlink()
         else:
             source.replace(taken)
-    try:
-        lines = state_files.read(taken).decode("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-    found: dict[str, None] = {}
-    for line in lines:
-        with suppress(ValueError, KeyError, TypeError):
-            found[str(json.loads(line)["path"])] = None
-    return list(found)
+    return read_edited(state)
+
+
+def read_edited(state: Path, session: str | None = None) -> dict[str, float]:
+    """Return the paths that agents have edited, in one session or all, and that are not forgotten, with the time of the
+    first edit of each, in seconds.
+    """
+    found: dict[str, float] = {}
+    for name in (_TAKEN, _EDITED):
+        with suppress(OSError):
+            for line in state_files.read(state / FOLDER / name).decode("utf-8", "replace").splitlines():
+                with suppress(ValueError, KeyError, TypeError):
+                    noted = json.loads(line)
+                    if session in (None, noted["session"]):
+                        found.setdefault(str(noted["path"]), float(noted["at"]))
+    return found
 
 
 def forget_edited(state: Path) -> None:

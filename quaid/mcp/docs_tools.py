@@ -22,7 +22,7 @@ from quaid.docs.catalogue import title_of
 from quaid.docs.freshness import Freshness, describe
 from quaid.errors import BadInputError
 from quaid.local.notifications import deliver, level_of
-from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, day, fit, one_line, output, shape, tool_result
+from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, as_tools, day, fit, one_line, output, shape, tool_result
 from quaid.mcp.tools import ADDS, READS, SETTLES, Tool, Tools, reporter
 from quaid.mcp.workers import Workers
 from quaid.text.quoting import neutralise, shorten
@@ -62,7 +62,7 @@ LISTED_PROJECT = output(
 )
 LISTED_DOC = output(
     "ListedDoc",
-    "A document. `status` is fresh, stale, no sources, or no history; `sources` counts the files it is about.",
+    "A document. `status` is fresh, stale, moved, no sources (unknown), no history or record; `sources` is a count.",
     {str: "id title project status"},
     {str: "updated warning", int: "sources"},
 )
@@ -213,16 +213,8 @@ class DocsTools(Tools):
             found = documentation.check_docs(catalogue.docs, is_all=project is None)
             counts = Counter(doc.project for doc, _ in found)
             stale = Counter(doc.project for doc, freshness in found if freshness.is_stale)
-            problems = [
-                *(f"{path} is registered in {name} and is not a file any more" for name, path in catalogue.missing),
-                *(f"{doc.registered_as} is {doc.registry_path} now" for doc in catalogue.docs if doc.registered_as),
-                *(f"the source root {root} of {name} is not on this machine" for name, root in catalogue.absent),
-                *(
-                    f"the documents of {name} cannot be checked: its source root {root.written} {root.problem}"
-                    for name, root in catalogue.refused
-                ),
-                *(f"{each.path}: {problem}" for each in projects for problem in each.problems),
-            ]
+            problems = [as_tools(remark) for remark in catalogue.remarks]
+            problems += [f"{each.path}: {problem}" for each in projects for problem in each.problems]
             return tool_result(
                 LIST,
                 notice=PREFACE,
@@ -283,7 +275,7 @@ class DocsTools(Tools):
         label: Annotated[str, Field(max_length=200, description="How people call it.")] = "",
         about: Annotated[str, Field(max_length=2_000, description="What it is, in a sentence or two.")] = "",
         source_roots: Annotated[Paths, Field(description="Folders with its files, absolute: repositories.")] = None,
-        patterns: Annotated[Paths, Field(description="Which files are documents. Default: *.md, docs/**/*.md.")] = None,
+        patterns: Annotated[Paths, Field(description="Which files are documents. Default: docs, READMEs.")] = None,
         exclude: Annotated[Paths, Field(description="Which of these are not.")] = None,
     ) -> Annotated[CallToolResult, WRITE]:
         """Make a project, so that its documents are found and seen to be true. No file of its own is touched.
@@ -296,10 +288,11 @@ class DocsTools(Tools):
                 raise BadInputError(f"{root} is not an absolute path, and a server has no folder. Give the whole path.")
 
         def create(memory: Memory) -> WriteResult:
-            from quaid.docs.registrar import NewProject
+            from quaid.docs import registry
 
-            lists = (tuple(given or ()) for given in (source_roots, patterns, exclude))
-            return memory.documentation.create(NewProject(name, label, about, *lists), allow_roots=False)
+            chosen = tuple(patterns or registry.PATTERNS)
+            new = registry.Project(name, label, tuple(source_roots or ()), chosen, tuple(exclude or ()))
+            return memory.documentation.create(new, about, allow_roots=False)
 
         return await self._write(create)
 
@@ -308,6 +301,6 @@ def _warn(freshness: Freshness | None) -> str:
     """Return that a document is stale, and what to compare it with; empty if it is not."""
     if freshness is None or not freshness.is_stale:
         return ""
-    changed = [finding.path for finding in freshness.significant]
+    changed = list(dict.fromkeys(doubt.path for doubt in freshness.doubts)) or [f.path for f in freshness.findings]
     more = f" and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
     return one_line(f"{describe(freshness)}. Compare it with {', '.join(changed[:MAX_NAMED])}{more}.")

@@ -597,10 +597,6 @@ def check_projects(memory: Memory) -> Iterator[CheckResult]:
                 what = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}"
                 yield CheckResult(what, next_step(project.name, root))
                 return
-            if not root.folder.is_dir():
-                what = f"{root.folder}, a source root of {project.name}, is not on this machine"
-                yield CheckResult(what, f"mount it, or change {project.path}")
-                return
     if not projects:
         return
     problems: list[tuple[str, str]] = []

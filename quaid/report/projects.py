@@ -1,6 +1,5 @@
-"""Projects and how true their documents are: as the last check found, at once, or as a new check finds.
-
-Projects and documents of the vault that others keep private are left out.
+"""Projects and how true their documents are, as the last check found or as a new one finds, without the private ones of
+other owners.
 """
 
 from collections import Counter
@@ -9,10 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quaid.docs.catalogue import Doc, find_doc
-from quaid.docs.freshness import Freshness, State
+from quaid.docs.freshness import Freshness
 from quaid.docs.registry import STATES, Project
 from quaid.docs.source_roots import check_roots, next_step
-from quaid.docs.sources import is_record
 from quaid.errors import BadInputError
 from quaid.memory import Memory
 from quaid.recall.visibility import visible_paths
@@ -32,17 +30,13 @@ class ProjectView:
     is_checked: bool
 
     @property
-    def counts(self) -> Mapping[State, int]:
-        return Counter(found.state for found in self.docs)
+    def counts(self) -> Counter[str]:
+        return Counter(found.status for found in self.docs)
 
     @property
     def checked(self) -> int:
-        """The number of documents that are true or stale: of the others it is not known."""
-        return sum(found.status in {"fresh", "stale"} for found in self.docs)
-
-    @property
-    def true(self) -> int:
-        return sum(found.status == "fresh" for found in self.docs)
+        """The number of documents of which something is known: the others are unknown."""
+        return sum(self.counts[status] for status in ("fresh", "moved", "stale"))
 
 
 class DocView(NamedTuple):
@@ -56,26 +50,22 @@ class DocView(NamedTuple):
 
 def list_projects(memory: Memory) -> list[ProjectView]:
     """Return the projects, whatever their state, as their last check has left them. No repository is read."""
-    projects = [each for each in memory.documentation.projects(STATES) if _sees(memory, each.path)]
     known = memory.documentation.known()
-    return [_view_known(memory, project, known) for project in projects]
+    return [_view(memory, each, known) for each in memory.documentation.projects(STATES) if _sees(memory, each.path)]
 
 
-def read_project(memory: Memory, name: str) -> ProjectView:
-    """Return one project as its last check has left it.
+def read_project(memory: Memory, name: str, *, is_checked: bool = False) -> ProjectView:
+    """Return one project as its last check has left it, or as a check now finds it, which reads its repositories.
 
     Raises:
         BadInputError: no project has that name.
     """
-    return _view_known(memory, _find_project(memory, name), memory.documentation.known())
-
-
-def check_project(memory: Memory, name: str) -> ProjectView:
-    """Check the documents of a project, which reads its repositories, and return it. Raises as `read_project`."""
     project = _find_project(memory, name)
+    if not is_checked:
+        return _view(memory, project, memory.documentation.known())
     catalogue = memory.documentation.catalogue(project.name)
-    found = memory.documentation.check_docs(catalogue.docs)
-    return _view(memory, project, [freshness for _, freshness in found], catalogue.remarks, is_checked=True)
+    found = [freshness for _, freshness in memory.documentation.check_docs(catalogue.docs)]
+    return _view(memory, project, found, catalogue.remarks)
 
 
 def check_doc(memory: Memory, name: str, doc_id: str) -> DocView:
@@ -99,26 +89,25 @@ def _find_project(memory: Memory, name: str) -> Project:
     return project
 
 
-def _view_known(memory: Memory, project: Project, known: Sequence[Freshness]) -> ProjectView:
-    refused = [
-        f"The source root {root.written} {root.problem}. {next_step(project.name, root)}"
-        for root in check_roots(memory.root, project.source_roots)
-        if root.problem
-    ]
-    found = [freshness for freshness in known if project.owns(freshness.doc)]
-    return _view(memory, project, found, refused, is_checked=False)
-
-
 def _view(
-    memory: Memory, project: Project, found: Sequence[Freshness], remarks: Sequence[str], *, is_checked: bool
+    memory: Memory, project: Project, known: Sequence[Freshness], found: Sequence[str] | None = None
 ) -> ProjectView:
-    paths = [freshness.doc for freshness in found]
-    seen = set(visible_paths(paths, memory.whole_index(), memory.visible_index()))
-    shown = [freshness for freshness in found if freshness.doc in seen]
-    docs = [one for one in shown if one.status != "no sources" or not is_record(one.doc.partition(":")[2] or one.doc)]
-    docs.sort(key=lambda one: (not one.is_stale, one.status == "no sources", one.doc))
-    all_remarks = (*(f"{project.path}: {problem}" for problem in project.problems), *remarks)
-    return ProjectView(project, tuple(docs), len(shown) - len(docs), all_remarks, is_checked)
+    """Return a project with what is `known` of its documents, and what a check has `found` odd, if there was one."""
+    remarks = (
+        found
+        if found is not None
+        else [
+            f"The source root {root.written} {root.problem}. {next_step(project.name, root)}"
+            for root in check_roots(memory.root, project.source_roots)
+            if root.problem
+        ]
+    )
+    own = {freshness.doc: freshness for freshness in known if project.owns(freshness.doc)}
+    shown = [own[path] for path in visible_paths([*own], memory.whole_index(), memory.visible_index())]
+    docs = [one for one in shown if one.status != "record"]
+    docs.sort(key=lambda one: (not one.is_stale, -one.certainty, one.status == "no sources", one.doc))
+    problems = (f"{project.path}: {problem}" for problem in project.problems)
+    return ProjectView(project, tuple(docs), len(shown) - len(docs), (*problems, *remarks), found is not None)
 
 
 def _sees(memory: Memory, path: str) -> bool:

@@ -241,9 +241,7 @@ class DerivedIndex(ABC):
             documents.touch(connection, key, row)
             return None
         parsed = self.parse_file(key, data)
-        doc_id = documents.replace_document(connection, parsed, row)
-        if parsed.passages:
-            documents.insert(connection, doc_id, parsed.passages)
+        documents.replace_document(connection, parsed, row)
         return row.content_hash, parsed
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from quaid.model import name_key
 from quaid.vault import episodes, frontmatter, notes
-from quaid.vault.markdown import split_blocks
+from quaid.vault.markdown import Block, split_blocks
 
 NO_TRIGGER = "Session"
 
@@ -41,13 +41,14 @@ class SectionSpan:
         return self.titles[-1] if self.titles else ""
 
 
-def sections(text: str) -> Iterator[SectionSpan]:
+def sections(text: str, blocks: Iterable[Block] | None = None) -> Iterator[SectionSpan]:
     """Yield the text before the first heading, if there is any, and the section of each heading. No heading is in the
-    head, code or a comment.
+    head, code or a comment. `blocks` are those of the text behind the head, if it is not markdown.
     """
     lines = text_lines(text)
     starts = list(accumulate((len(line) + 1 for line in lines), initial=text_start(text)))
-    marks = [block for block in split_blocks([line.removesuffix("\r") for line in lines]) if block.kind == "heading"]
+    blocks = split_blocks([line.removesuffix("\r") for line in lines]) if blocks is None else blocks
+    marks = [block for block in blocks if block.kind == "heading"]
     begins = [*(starts[block.first - 1] for block in marks), len(text)]
     if text[starts[0] : begins[0]].strip():
         yield SectionSpan((), 0, starts[0], starts[0], begins[0], begins[0])

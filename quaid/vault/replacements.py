@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from quaid.vault import headings, markdown
-from quaid.vault.headings import sections, text_lines, text_start
+from quaid.vault.headings import SectionSpan, sections, text_lines, text_start
 
 FindProblem = Callable[[str, str], str]
 """(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
@@ -32,36 +32,40 @@ class Replacement:
 
 
 def fit(
-    text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
+    text: str, changes: Sequence[Mapping[str, Any]], spans: Sequence[SectionSpan] | None = None
 ) -> tuple[list[Replacement], list[ChangeProblem]]:
     """The changes that can be made, in the order of their places, and what is wrong with the others.
 
-    Each has `find`, `replace`, `reason` and perhaps `section`, the heading of the only section it is looked for in.
+    Each has `find`, `replace`, `reason` and perhaps `section`, the heading of the only section it is looked for in; one
+    that occurs more than once is written behind those above it: `Logs > Options`. `spans` are the sections of `text`,
+    if it is not markdown.
     """
     found: list[Replacement] = []
     problems: list[ChangeProblem] = []
     start = text_start(text)
-    all_sections = list(sections(text))
+    all_sections = list(sections(text) if spans is None else spans)
     for number, change in enumerate(changes):
         wanted, new = (change[key].replace("\r\n", "\n") for key in ("find", "replace"))
         title = title_key(change.get("section") or "")
-        spans = [(s.start, s.end) for s in all_sections if s.titles and title_key(s.title) == title]
-        if title and not spans:
+        named = [(s.start, s.end) for s in all_sections if s.titles and _is_title(title, s)]
+        if title and not named:
             problems.append((number, f"there is no heading {_quoted(title)}"))
             continue
         written = re.compile(f"(?=({re.escape(wanted)}))".replace("\\\n", r"(?:(?<!\r)\n|\r\n)"))
-        searched = spans or [(start, len(text))] if wanted.strip() else []
+        searched = named or [(start, len(text))] if wanted.strip() else []
         places = {
             place.span(1) for span in searched for place in written.finditer(text, *span)
         }  # also overlapping ones
         place = min(places, default=(0, 0))
         if len(places) != 1:
-            where = "its section" if spans else "the text"
+            where = "its section" if named else "the text"
             problem = f"`find` occurs {len(places)} times in {where} and must occur once"
+            if len(named) > 1:
+                problem += f"; {len(named)} sections have this heading: write `Parent > Heading`"
         elif wanted == new:
             problem = "`replace` says what `find` does"
         else:
-            problem = _find_problem(place, (wanted, new), found, find_problem)
+            problem = _find_overlap(place, found)
         if problem:
             problems.append((number, f"{problem}: {_quoted(wanted)}"))
         else:
@@ -97,7 +101,7 @@ def fit_lines(
             problem = "`replace` has the numbers of lines in it"
         else:
             place = (starts[first - 1], min(starts[last], len(text)))
-            problem = _find_problem(place, (old, new), found, find_problem)
+            problem = (find_problem(old, new) if find_problem is not None else "") or _find_overlap(place, found)
         if problem:
             problems.append((number, f"lines {first} to {last}: {problem}"))
         else:
@@ -128,17 +132,23 @@ def has_open_fence(text: str) -> bool:
 
 
 def title_key(title: str) -> str:
-    """Return the key that headings share which are written alike, with or without their marks."""
-    return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
+    """Return the key that headings share which are written alike, with or without their marks and backticks."""
+    unmarked = re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title).replace("`", "")
+    return headings.one_line(unmarked).casefold()
 
 
-def _find_problem(
-    place: tuple[int, int], change: tuple[str, str], found: Sequence[Replacement], find_problem: FindProblem | None
-) -> str:
-    problem = find_problem(*change) if find_problem is not None else ""
-    if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
-        return "it overlaps with another change"
-    return problem
+def _is_title(key: str, section: SectionSpan) -> bool:
+    """Return whether a section has the title with this key, or the titles above it and its own, joined by `>`."""
+    *outer, last = map(title_key, section.titles)
+    if key != last and not key.endswith(f" > {last}"):
+        return False
+    above = iter(outer)
+    return all(part in above for part in key.removesuffix(last).split(" > ") if part)
+
+
+def _find_overlap(place: tuple[int, int], found: Sequence[Replacement]) -> str:
+    overlaps = any(other.start < place[1] and place[0] < other.end for other in found)
+    return "it overlaps with another change" if overlaps else ""
 
 
 def _as_written(text: str, place: tuple[int, int], new: str) -> str:

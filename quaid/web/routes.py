@@ -14,7 +14,6 @@ from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_
 from quaid.web.pages.history import show_change, show_night, show_nights, undo
 from quaid.web.pages.memory import dispute, forget, mark, restore, show_memory
 from quaid.web.pages.projects import (
-    apply,
     confirm,
     propose,
     show_checked,
@@ -81,7 +80,6 @@ ACTIONS: tuple[Action, ...] = (
     Action("/health/gaps/leave-out", leave_out_gap),
     Action("/projects/confirm", confirm, is_slow=True),
     Action("/projects/propose", propose, is_slow=True),
-    Action("/projects/apply", apply, is_slow=True),
 )
 FILES: Mapping[str, View] = {"/version/{reference:path}": read_version, "/graph.json": read_picture}
 """Values that a script fetches: text, or JSON."""

@@ -12,7 +12,7 @@ from vaults import Vault
 from quaid.agents.project_context import MAX_PROJECTS, read_projects
 from quaid.agents.session_context import SessionContext, render_context
 from quaid.docs import registry
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.hooks.entry import answer
 from quaid.place import state_folder
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
@@ -29,8 +29,8 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
     repo.write("README.md", "# Studio\n\nPots and how they are fired. In Berlin.\n")
     repo.commit("the studio")
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("studio", "The studio", source_roots=(str(repo.path),)))
-        memory.documentation.create(NewProject("archive"))
+        memory.documentation.create(Project("studio", "The studio", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("archive"))
     return repo
 
 
@@ -47,15 +47,15 @@ def test_a_line_each_and_the_stale_ones_by_name(vault: Vault, studio: SourceRepo
     assert told(vault)[0] == ("archive", "studio (The studio): Pots and how they are fired")
     with vault.memory() as memory:
         memory.documentation.search("kiln")
-    assert told(vault)[0][1].endswith(": Pots and how they are fired. 3 docs")
+    assert told(vault)[0][1].endswith(": Pots and how they are fired. 3 docs, 2 unknown")
     studio.save("src/kiln.py", "COOLING_H = 12\n")
     with vault.memory() as memory:
         memory.documentation.check()
-    assert told(vault)[0][1].endswith(". 3 docs, 1 stale (docs/firing.md)")
-    assert told(vault)[0][0] == "archive: 1 doc"
+    assert told(vault)[0][1].endswith(". 3 docs, 1 stale (docs/firing.md), 2 unknown")
+    assert told(vault)[0][0] == "archive: 1 doc, 1 unknown"
     with vault.memory() as memory:
         memory.documentation.registrar.set_state("studio", "archived")
-    assert told(vault)[0] == ("archive: 1 doc",)
+    assert told(vault)[0] == ("archive: 1 doc, 1 unknown",)
 
 
 def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: SourceRepo, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: So
     vault.write("projects/studio/AGENTS.md", "# Agents\n")
     elsewhere = studio.worktree(tmp_path / "elsewhere", "wip")
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("vendored", source_roots=(str(studio.path / "src"),)))
+        memory.documentation.create(Project("vendored", source_roots=(str(studio.path / "src"),)))
     for cwd in (
         studio.path,
         studio.path / "docs",
@@ -81,10 +81,10 @@ def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: So
 
 def test_of_two_projects_with_the_same_root_all_doors_name_the_first(vault: Vault, studio: SourceRepo) -> None:
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("twin", source_roots=(str(studio.path),)))
+        memory.documentation.create(Project("twin", source_roots=(str(studio.path),)))
         owner = memory.documentation.find(studio.path / "src/kiln.py")
     assert owner is not None
-    assert owner.project.name == "studio"
+    assert owner[0].name == "studio"
     assert told(vault, studio.path / "src")[0][0].startswith("studio (The studio), where this session works")
 
 

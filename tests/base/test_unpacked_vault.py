@@ -21,8 +21,7 @@ READING = (
     ("sync",),
     ("janitor", "show", "HEAD"),
     ("janitor", "list"),
-    ("docs", "check", "--no-model"),
-    ("docs", "history", "projects/house/GUIDE.md"),
+    ("docs", "check"),
 )
 HOOKS = (
     "post-index-change", "reference-transaction", "post-checkout", "pre-auto-gc", "pre-commit", "commit-msg",

@@ -28,6 +28,7 @@ from quaid.docs.search import DocHit, DocsIndex
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Note
+from quaid.recall.options import RecallOptions
 from quaid.recall.search import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.embedding import Embedding
@@ -171,7 +172,7 @@ def _rank(
     """The place of the first right hit, 0 when there is none."""
     question, page, heading = asked
     started = time.perf_counter()
-    found = search.search(sources, question, settings, limit=MOST, depth="fast")
+    found = search.search(sources, question, settings, MOST, RecallOptions(depth="fast"))
     times.append(time.perf_counter() - started)
     right = [is_right(hit, page, heading) for hit in found.hits]
     rank = right.index(True) + 1 if True in right else 0

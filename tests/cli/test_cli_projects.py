@@ -61,8 +61,6 @@ def test_session_goes_as_written(
 
 # -- updating ----------------------------------------------------------------------------------------------------------
 
-SIGNIFICANT = {"changes": [{"n": 1, "significant": True, "reason": "the page says 30 degrees"}]}
-TRIVIAL = {"changes": [{"n": 1, "significant": False, "reason": "the page names no number"}]}
 UPDATED = {
     "still_true": False,
     "summary": "The rudder turns 35 degrees.",
@@ -112,7 +110,7 @@ def say(service: Service, *answers: object) -> None:
 @pytest.mark.usefixtures("vault")
 class TestUpdate:
     def test_what_a_model_proposes_is_shown_and_nothing_is_changed(self, boat: SourceRepo, service: Service) -> None:
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         before = boat.git("for-each-ref"), boat.git("status", "--porcelain")
         code, out, err = quaid("docs", "update")
         assert code == 0
@@ -129,7 +127,7 @@ class TestUpdate:
         assert (boat.git("for-each-ref"), boat.git("status", "--porcelain")) == before
 
     def test_a_patch_is_one_that_git_takes(self, boat: SourceRepo, service: Service) -> None:
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         _, patch, _ = quaid("docs", "update", "helm", "--patch")
         subprocess.run(["git", "apply", "-"], cwd=boat.path, input=patch.encode(), check=True)
         assert "35 degrees" in boat.read("docs/helm.md")
@@ -140,7 +138,7 @@ class TestUpdate:
         boat.write("crew/list.py", "CREW = []\n")
         boat.git("add", "crew/list.py")
         before = boat.head, boat.git("status", "--porcelain"), boat.git("write-tree")
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         quaid("docs", "update")
         code, out, err = quaid("docs", "update", "--yes")
         branch = boat.git("for-each-ref", "--format=%(refname:short)", "refs/heads/quaid")
@@ -149,21 +147,21 @@ class TestUpdate:
         assert (boat.head, boat.git("status", "--porcelain"), boat.git("write-tree")) == before
         assert "35 degrees" in boat.git("show", f"{branch}:docs/helm.md")
         assert boat.git("diff", "--name-only", f"main...{branch}") == "docs/helm.md"
-        assert len(service.asked) == 2  # what it said before is not asked again
+        assert len(service.asked) == 1  # what it said before is not asked again
 
     def test_a_merged_update_makes_the_document_true(self, boat: SourceRepo, service: Service) -> None:
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         (shape,) = json.loads(quaid("docs", "update", "--yes", "--json")[1])["docs"]
         assert shape["branch"].startswith("quaid/docs/helm-md-")
         assert (shape["commit"], shape["still_true"]) == (None, False)
         assert shape["edits"] == [{"find": "30 degrees", "replace": "35 degrees", "reason": "MOST_DEGREES is 35"}]
         boat.merge(shape["branch"])
-        assert quaid("docs", "check", "helm")[1] == "1 document: 1 true\n"
+        assert quaid("docs", "check", "helm")[1] == "1 document: ● 1 true\n"
         assert quaid("docs", "update")[1] == "Nothing to do: no document is stale.\n"
 
     def test_work_of_the_owner_in_the_way_is_said_and_nothing_is_made(self, boat: SourceRepo, service: Service) -> None:
         boat.write("docs/helm.md", boat.read("docs/helm.md") + "\nStill writing.\n")
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         code, out, err = quaid("docs", "update", "--yes")
         assert (code, out) == (1, "")
         assert "docs/helm.md holds what HEAD does not" in err
@@ -177,7 +175,7 @@ class TestUpdate:
     ) -> None:
         vault.write("projects/boat/helm-notes.md", "---\nsources: [helm/rudder.py]\n---\n" + FILES["docs/helm.md"])
         vault.commit("notes on the helm", datetime(2025, 3, 3, 9, 30, tzinfo=UTC))
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         code, out, _ = quaid("docs", "update", "helm-notes", "--yes")
         assert (code, out) == (
             0,
@@ -198,7 +196,7 @@ class TestUpdate:
     ) -> None:
         vault.write("projects/boat/helm-notes.md", "---\nsources: [helm/rudder.py]\n---\n" + FILES["docs/helm.md"])
         vault.commit("notes on the helm", datetime(2025, 3, 3, 9, 30, tzinfo=UTC))
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         if not (child := os.fork()):
             monkeypatch.setattr(History, "commit", lambda *_, **__: os._exit(9))
             quaid("docs", "update", "helm-notes", "--yes")
@@ -209,16 +207,14 @@ class TestUpdate:
         assert vault.git("log", "-1", "--format=%s") == "docs: update projects/boat/helm-notes.md"
         assert vault.git("status", "--porcelain") == ""
 
-    def test_what_does_not_matter_to_the_document_leaves_it_true(self, service: Service) -> None:
-        say(service, TRIVIAL)
-        assert quaid("docs", "check", "helm")[1] == "1 document: 1 true\n"
-        (change,) = json.loads(quaid("docs", "check", "helm", "--json")[1])["docs"][0]["changes"]
-        assert (change["trivial"], change["by"], change["why"]) == (True, "model", "the page names no number")
-        assert quaid("docs", "check", "helm", "--no-model")[1] == "1 document: 1 true\n"
-        assert len(service.asked) == 1
-
-    def test_without_asking_a_model_the_filter_decides(self, service: Service) -> None:
-        assert "1 stale" in quaid("docs", "check", "helm", "--no-model")[1]
+    def test_a_check_names_the_symbol_the_commit_and_the_line_and_asks_no_model(self, service: Service) -> None:
+        out = quaid("docs", "check", "helm")[1]
+        assert "1 document: ○ 1 stale" in out
+        assert "MOST_DEGREES changed" in out
+        (doc,) = json.loads(quaid("docs", "check", "helm", "--json")[1])["docs"]
+        (doubt,) = doc["doubts"]
+        assert (doubt["symbol"], doubt["path"], doubt["part"]) == ("MOST_DEGREES", "helm/rudder.py", "signature")
+        assert doubt["commit"]["id"] == doc["since"]["id"]
         assert service.asked == []
 
     def test_a_repository_that_git_cannot_read_is_named_once(self, boat: SourceRepo, service: Service) -> None:
@@ -228,15 +224,9 @@ class TestUpdate:
         assert service.asked == []
 
     def test_a_document_that_is_empty_label_wrong_is_true_from_then_on(self, service: Service) -> None:
-        say(service, SIGNIFICANT, STILL_TRUE)
+        say(service, STILL_TRUE)
         assert quaid("docs", "update") == (0, "boat:docs/helm.md: The page speaks of no number.\n", "")
         assert "1 true" in quaid("docs", "check", "helm")[1]
-
-    def test_a_model_that_answers_nothing_usable_is_named_and_the_check_goes_on(self, service: Service) -> None:
-        service.value = {"colour": "red"}
-        code, out, err = quaid("docs", "check", "helm")
-        assert (code, out.partition("\n")[0]) == (0, "1 document: 1 stale")
-        assert err.startswith("No model was asked what matters: ")
 
 
 @pytest.mark.usefixtures("vault")
@@ -248,22 +238,6 @@ class TestSearch:
         assert shown.endswith("      | `reef.at` | the wind to reef at |\n")
         assert "\n      …\n" in shown
         assert len(shown) < 1200
-
-
-@pytest.mark.usefixtures("vault")
-class TestEdited:
-    def test_a_source_that_an_agent_has_changed_shows_until_it_is_committed(
-        self, boat: SourceRepo, tmp_path: Path
-    ) -> None:
-        path = boat.write("sails/trim.py", "def trim(wind):\n    return wind\n")
-        with Memory.open(tmp_path / "vault") as memory:
-            memory.documentation.follow([str(path)])
-        shown = quaid("project", "show", "boat")[1]
-        assert re.search(r"^  ◐  docs/trim.md +2025-03-03  1 source edited and not committed$", shown, re.MULTILINE)
-        assert "◐ sources edited, not committed" in shown
-        assert "Edited and not committed\n  boat:docs/trim.md  sails/trim.py" in quaid("docs", "check")[1]
-        boat.commit("sails: all of the wind")
-        assert "◐" not in quaid("project", "show", "boat")[1]
 
 
 @pytest.mark.usefixtures("vault")
@@ -283,8 +257,7 @@ class TestShapes:
             ("docs read helm", 2),
             ("docs check helm --diff", 3),
             ("docs update helm", 4),
-            ("docs history helm", 5),
-            ("docs sync", 6),
+            ("docs sync", 5),
         ],
     )
     def test_fields_are_those_documented(
@@ -293,7 +266,7 @@ class TestShapes:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "dinghy").mkdir()
         (tmp_path / "dinghy" / "AGENTS.md").write_text("# The dinghy\n", encoding="utf-8")
-        say(service, SIGNIFICANT, UPDATED)
+        say(service, UPDATED)
         blocks = re.findall(r"```json\n(.*?)```", section_of(line.partition(" ")[0]), re.DOTALL)
         written, told = json.loads(blocks[number]), json.loads(quaid(*line.split(), "--json", "-q")[1])
         assert _fields(written) == _fields(told)

@@ -4,7 +4,7 @@ import pytest
 from docs_repo import write_repo
 from model_service import Service
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def repo(tmp_path):
 def check(vault, repo):
     """Status of each document by its id, `code:` left out."""
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("code", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("code", source_roots=(str(repo.path),)))
 
     def run(*references):
         with vault.memory() as memory:

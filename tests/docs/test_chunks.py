@@ -50,11 +50,12 @@ def test_a_passage_is_what_stands_under_a_heading():
     assert setup.text.startswith("## Setup\n\nw0 ")
 
 
-def test_small_neighbours_under_one_heading_share_a_passage():
-    text = "# Guide\n\nIntro.\n\n## A\n\nOne.\n\n## B\n\nTwo.\n\n### Deep\n\nThree.\n\n## C\n\nFour.\n"
-    assert places(text) == [(("Guide",), 1, 11), (("Guide", "B", "Deep"), 13, 15), (("Guide", "C"), 17, 19)]
-    contexts = [chunk.context for chunk in parse(text).chunks]
-    assert contexts == ["Guide", "Guide > A", "Guide > B", "Guide > B > Deep", "Guide > C"]
+def test_a_sentence_under_a_heading_is_a_passage():
+    text = "# Guide\n\nIntro.\n\n## A\n\nOne.\n\n## B\n\nTwo.\n\n### Deep\n\nThree.\n"
+    assert places(text) == [
+        (("Guide",), 1, 3), (("Guide", "A"), 5, 7), (("Guide", "B"), 9, 11), (("Guide", "B", "Deep"), 13, 15),
+    ]  # fmt: skip
+    assert [chunk.context for chunk in parse(text).chunks] == ["Guide", "Guide > A", "Guide > B", "Guide > B > Deep"]
 
 
 def test_headings_above_a_heading_go_with_it_and_one_with_nothing_below_is_its_own_words():
@@ -154,11 +155,6 @@ def test_what_is_repeated_is_searched_once():
     assert all(sum(f"thing{n}x" in chunk.text for chunk in chunks) == 1 for n in range(40))
 
 
-def test_without_overlap_nothing_is_repeated():
-    found = cut(f"# A\n\n{long(3000)}\n", (800, 0))
-    assert all(before.last_line < after.first_line for before, after in itertools.pairwise(found))
-
-
 def test_a_single_line_of_any_length_is_cut_at_sentences():
     line = " ".join(f"Sentence {n} says this." for n in range(2000))
     found = cut(f"# A\n\n{line}\n")
@@ -206,7 +202,7 @@ def test_line_ends_make_no_difference():
     assert cut(text) == cut(text.replace("\n", "\r\n")) == cut("\ufeff" + text)
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "guide.rst", "README"])
+@pytest.mark.parametrize("name", ["notes.txt", "README"])
 def test_plain_text_has_no_headings(name):
     doc = parse(f"Title\n=====\n\n# no heading\n\n{long(1500)}\n", doc_id=f"p:{name}")
     assert {one.heading for one in doc.passages} == {()}
@@ -287,18 +283,18 @@ DOC = st.lists(st.one_of(PARAGRAPH, HEADING, SETEXT, CODE, TABLE, COMMENT), max_
 def test_every_visible_line_is_in_some_passage_and_no_block_is_split(text, sizes):
     blocks = list(split_blocks(text.split("\n")))
     found = cut(text, sizes)
-    limit = sizes[0]
+    limit, overlap = sizes
     for block in blocks:
         holding = [one for one in found if one.first_line <= block.first and block.last <= one.last_line]
         if block.kind in {"fence", "table", "heading"}:
-            assert any(block.text in one.text for one in holding), block
+            assert any(block.text.rstrip() in one.text for one in holding), block
         lines = [line for line in block.text.split("\n") if line.strip()]
         covered = {line for one in found for line in range(one.first_line, one.last_line + 1)}
         assert set(range(block.first, block.last + 1)) <= covered
-        assert all(any(line.strip() in one.text for one in found) or tokens(line) > limit for line in lines)
+        assert all(any(line.strip() in one.text for one in found) or tokens(line) > overlap for line in lines)
     too_long = [block.text for block in blocks if block.kind != "text" and tokens(block.text) > limit]
     for one in found:
-        assert tokens(one.text) <= limit or any(block in one.text for block in too_long)
+        assert tokens(one.text) <= limit or any(block.rstrip() in one.text for block in too_long)
         assert 1 <= one.first_line <= one.last_line <= text.count("\n") + 1
     assert "hidden" not in "".join(one.text for one in found)
 

@@ -5,7 +5,7 @@ from docs_repo import CODE
 from source_repos import SourceRepo
 from vaults import refused
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.errors import BadInputError
 
 
@@ -38,7 +38,7 @@ class TestRegisteredDocuments:
                 refused(lambda: memory.documentation.register(lost, None), BadInputError)
             )
             wrong = refused(lambda: memory.documentation.register(lost, "code"), BadInputError)
-        assert "is not a file in the home or the source roots of code" in str(wrong)
+        assert "is not a document of code" in str(wrong)
 
     def test_a_registered_document_that_is_gone_is_named(self, repo, vault, check):
         with vault.memory() as memory:
@@ -58,14 +58,14 @@ class TestRegisteredDocuments:
         for old, new in (("docs/plain.md", "docs/first.md"), ("docs/first.md", "guide/second.md")):
             repo.rename(old, new)
             repo.commit(f"{old} is {new}")
-        repo.rename("guide/second.md", "docs/third.md")  # and this is not committed yet
+        repo.rename("guide/second.md", "docs/third.md")
+        repo.commit("third")
         with vault.memory() as memory:
             documentation = memory.documentation
             catalogue = documentation.catalogue()
             doc = documentation.doc("docs/third.md")
             assert (doc.registered_as, doc.sources) == ("docs/plain.md", ("src/reach.py",))
             assert catalogue.missing == (("code", "docs/gone.md"),)
-        repo.commit("third")
         repo.save("src/reach.py", CODE.replace("10", "20"))
         assert check()["docs/third.md"].is_stale
         with vault.memory() as memory:
@@ -119,7 +119,7 @@ class TestRegisteredDocuments:
         repo.save("part/guide/a.md", "# A\n\nIn a part of the repository\nwith a line more.\n")
         roots = (str(repo.path / "part"), str(other.path))
         with vault.memory() as memory:
-            memory.documentation.create(NewProject("both", source_roots=roots))
+            memory.documentation.create(Project("both", source_roots=roots))
             memory.documentation.register(repo.path / "part/guide/a.md", "both")
             memory.documentation.register(other.path / "docs/page.md", "both")
         repo.rename("part/guide/a.md", "part/guide/b.md")
@@ -137,7 +137,7 @@ class TestRegisteredDocuments:
     def test_a_document_that_left_its_place_is_not_followed(self, repo, vault, tmp_path):
         repo.save("part/a.md", "# A\n\nIn a part of the repository\nwith a line more.\n")
         with vault.memory() as memory:
-            memory.documentation.create(NewProject("part", source_roots=(str(repo.path / "part"),)))
+            memory.documentation.create(Project("part", source_roots=(str(repo.path / "part"),)))
             memory.documentation.register(repo.path / "part/a.md", "part")
         repo.rename("part/a.md", "elsewhere/a.md")
         repo.commit("out")

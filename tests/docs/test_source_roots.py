@@ -12,7 +12,7 @@ from vaults import Vault, refused
 
 from quaid.cli.main import main
 from quaid.docs import source_roots
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.docs.source_roots import allow, allowed_roots
 
 SECRET = "The safe opens with 4711."
@@ -107,7 +107,7 @@ def test_what_is_never_a_root_cannot_be_allowed(vault, person, root):
     write_project(vault, root)
     assert seen(vault) == set()
     with vault.memory() as memory:
-        refused(lambda: memory.documentation.create(NewProject("other", source_roots=(root,))))
+        refused(lambda: memory.documentation.create(Project("other", source_roots=(root,))))
 
 
 @pytest.mark.matrix
@@ -149,25 +149,6 @@ def test_a_tracked_file_behind_a_link_is_none(vault, person):
     (person / "Documents" / "guide.md").write_text(SECRET)
     (shop.path / "docs").symlink_to(person / "Documents")
     assert not any("docs/guide.md" in path for path in seen(vault))
-
-
-def test_a_submodule_that_is_a_link_is_none(vault, person):
-    private = SourceRepo(person / "code" / "private")
-    private.save("till.py", f"PIN = '{SECRET}'\n")
-    shop = SourceRepo(person / "code" / "shop")
-    shop.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(private.path), "lib")
-    shop.save("README.md", "<!-- SOURCES: lib/till.py -->\n# Shop\n\nA till.\n")
-    allow([shop.path])
-    write_project(vault, str(shop.path))
-    with vault.memory() as memory:
-        assert [f.sources for doc, f in memory.documentation.check() if doc.rel_path == "README.md"] == [("till.py",)]
-    for path in sorted((shop.path / "lib").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    (shop.path / "lib").rmdir()
-    (shop.path / "lib").symlink_to(private.path)
-    with vault.memory() as memory:
-        (found,) = (f for doc, f in memory.documentation.check() if doc.rel_path == "README.md")
-    assert found.sources == ()
 
 
 class TestConsent:

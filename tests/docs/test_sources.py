@@ -5,9 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import for_each
 
-from quaid.docs.sources import FileList, References, is_record, mentioned, sources_of, true_at_of
+from quaid.docs.mentions import find_paths
+from quaid.docs.sources import FileList, References, is_record, learned_from, sources_of, true_at_of
 
 PATH = st.from_regex(r"[a-z][a-z0-9_.-]{0,12}(/[a-z][a-z0-9 _.-]{0,10}[a-z])?", fullmatch=True)
+
+
+def read(text):
+    stated = sources_of(text)
+    return stated if stated.origin != "none" else learned_from(find_paths("docs/x.md", text))
 
 
 class TestSources:
@@ -27,11 +33,11 @@ class TestSources:
         ("Write `<!-- SOURCES: a.py -->` on top.\n\n```\n<!-- SOURCES: b.py -->\n```\n", "none", ()),
     ])  # fmt: skip
     def test_what_a_document_names(self, text, origin, references):
-        assert sources_of("docs/x.md", text) == References(references, origin)
+        assert read(text) == References(references, origin)
 
     def test_who_is_asked_first(self):
-        assert sources_of("x.md", "`a.py`", ("lib",)).origin == "registered"
-        assert sources_of("x.md", "<!-- SOURCES: b.py -->", ("lib",)).origin == "comment"
+        assert sources_of("`a.py`", ("lib",)).origin == "registered"
+        assert sources_of("<!-- SOURCES: b.py -->", ("lib",)).origin == "comment"
 
     @for_each(("path", "record"), [
         ("CHANGELOG.md", True), ("docs/decisions/0001-use-sqlite.md", True), ("docs/adr/why.md", True),
@@ -40,7 +46,6 @@ class TestSources:
     ])  # fmt: skip
     def test_records_of_their_time(self, path, record):
         assert is_record(path) is record
-        assert (sources_of(path, "`a.py`").origin == "none") is record
 
     def test_the_commit_that_it_names(self):
         assert true_at_of("---\ntrue_at: 3f2a91c\n---\n") == "3f2a91c"
@@ -48,15 +53,14 @@ class TestSources:
 
     @given(st.text(alphabet="`<>!-[]() \nSOURCE:ab./#~|", max_size=400))
     def test_nothing_makes_it_fail(self, text):
-        sources_of("docs/x.md", text)
-        list(mentioned(text))
+        read(text)
 
     @for_each("text", [
         "<!-- SOURCES: " * 20_000, "<!-- SOURCES:" + " " * 400_000, "[" * 200_000, "`" * 200_000, "``a`" * 80_000,
         "](" + " " * 200_000, "a/" * 200_000 + ".py", "`" + "a/" * 100_000 + "`",
     ])  # fmt: skip
     def test_hostile_documents_are_read_in_no_time(self, text):
-        sources_of("docs/x.md", text)
+        read(text)
 
 
 class TestLookingUp:
@@ -77,28 +81,25 @@ class TestLookingUp:
         ("src/d.js", ("web/src/d.js",)),
     ])  # fmt: skip
     def test_what_is_stated(self, reference, paths):
-        assert self.FILES.resolve(References((reference,), "comment"), "docs", "")[0] == [*paths]
+        assert tuple(self.FILES.resolve(reference, "docs", "")[0]) == paths
 
     def test_what_is_unclear_is_named(self):
-        paths, unclear = self.FILES.resolve(References(("a.py", "nope.py", "../../etc/passwd"), "comment"), "docs", "")
-        assert (paths, unclear) == ([], [("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)])
-        paths, unclear = self.FILES.resolve(References(("src/old.py",), "comment"), "docs", "")
-        assert (paths, unclear) == (["src/old.py"], [("src/old.py", 0)])
+        for reference, count in (("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)):
+            assert self.FILES.resolve(reference, "docs", "") == ((), count)
+        assert self.FILES.resolve("src/old.py", "docs", "") == (["src/old.py"], 0)
 
     def test_a_name_that_looks_like_a_pattern(self):
-        files = FileList(("app/[post-id]/page.tsx",))
-        found = files.resolve(References(("app/[post-id]/page.tsx",), "comment"), "docs", "")
-        assert found == (["app/[post-id]/page.tsx"], [])
+        path = "app/[post-id]/page.tsx"
+        assert FileList((path,)).resolve(path, "docs", "") == ([path], None)
 
     @pytest.mark.parametrize("reference", ["src/[z-a]*.py", "src/*\\", "src/" + "*a" * 12 + "*b"])
     def test_a_glob_that_is_none_means_no_file_in_no_time(self, reference):
         listed = FileList(("src/a.py", f"src/{'a' * 200}.py"))
-        assert listed.resolve(References((reference,), "comment"), "docs", "") == ([], [(reference, 0)])
+        assert listed.resolve(reference, "docs", "") == ((), 0)
 
     def test_what_is_learned_must_mean_one_file(self):
-        found = self.FILES.resolve(References(("a.py", "b.py", "nope.py"), "learned"), "docs", "")
-        assert found == (["src/deep/b.py"], [])
+        found = [self.FILES.resolve(each, "docs", "", is_stated=False) for each in ("a.py", "b.py", "nope.py")]
+        assert found == [((), None), (["src/deep/b.py"], None), ((), None)]
 
     def test_the_root_of_a_project_comes_before_the_top(self):
-        found = self.FILES.resolve(References(("src/d.js",), "comment"), "web/docs", "web")
-        assert found == (["web/src/d.js"], [])
+        assert self.FILES.resolve("src/d.js", "web/docs", "web") == (["web/src/d.js"], None)

@@ -16,15 +16,15 @@ class TestWhatMakesADocumentStale:
         assert statuses(found) == {"docs/reach.md": "stale", "docs/other.md": "fresh"}
         stale = found["docs/reach.md"]
         assert (stale.since.id, stale.since.subject) == (commit, "src/reach.py: changed")
-        assert [finding.path for finding in stale.significant] == ["src/reach.py"]
-        assert stale.sources == ("src/reach.py",)
+        assert [finding.path for finding in stale.findings] == ["src/reach.py"]
+        assert stale.sources == ("src/reach.py", "src/reach.py::reach")
         assert stale.origin == "learned"
 
     def test_what_is_trivial_does_not(self, repo, check):
         repo.save("src/reach.py", "# The limit.\n" + CODE)
         found = check()["docs/reach.md"]
         assert found.status == "fresh"
-        assert [finding.is_trivial for finding in found.findings] == [True]
+        assert found.findings == ()
         assert found.since is None
 
     def test_what_was_taken_back_does_not(self, repo, check):
@@ -38,7 +38,7 @@ class TestWhatMakesADocumentStale:
         repo.save("src/reach.py", CODE.replace("10", "30"))
         stale = check()["docs/reach.md"]
         assert stale.is_stale
-        assert first in [commit.id for commit in stale.significant[0].commits]
+        assert first in [commit.id for commit in stale.findings[0].commits]
 
     def test_a_comment_before_it_is_not_named_as_the_first(self, repo, check):
         repo.save("src/reach.py", f"# comment\n{CODE}")
@@ -93,12 +93,10 @@ class TestFilesThatMove:
         renamed = repo.commit("rename")
         stale = check()["docs/reach.md"]
         assert stale.since.id == renamed  # what changed before it was a comment
-        assert stale.sources == ("src/far.py",)
+        assert stale.sources == ("src/far.py", "src/far.py::reach")
         with vault.memory() as memory:
-            assert memory.documentation.find(repo.path / "src/far.py").docs == ("code:docs/reach.md",)
-        assert [(f.kind, f.path, f.old_path, f.is_trivial) for f in stale.findings] == [
-            ("renamed", "src/far.py", "src/reach.py", False)
-        ]
+            assert memory.documentation.find(repo.path / "src/far.py")[2] == ["code:docs/reach.md"]
+        assert [(f.kind, f.path, f.old_path) for f in stale.findings] == [("renamed", "src/far.py", "src/reach.py")]
 
     def test_a_source_that_was_renamed_and_deleted_then(self, repo, check):
         repo.rename("src/reach.py", "src/far.py")
@@ -120,7 +118,7 @@ class TestFilesThatMove:
         repo.save("lib/one.py", CODE)
         repo.save("docs/lib.md", "# Lib\n\n<!-- SOURCES: lib -->\n")
         repo.save("lib/one.py", CODE.replace("10", "20"))
-        assert [finding.path for finding in check()["docs/lib.md"].significant] == ["lib/one.py"]
+        assert [finding.path for finding in check()["docs/lib.md"].findings] == ["lib/one.py"]
 
     def test_a_rename_that_the_document_follows(self, repo, check):
         repo.rename("src/reach.py", "src/far.py")
@@ -141,7 +139,7 @@ class TestFilesThatMove:
         assert check()["docs/all.md"].status == "fresh"
         repo.save("src/third.py", "def third():\n    return 3\n")
         stale = check()["docs/all.md"]
-        assert [(finding.kind, finding.path) for finding in stale.significant] == [("added", "src/third.py")]
+        assert [(finding.kind, finding.path) for finding in stale.findings] == [("added", "src/third.py")]
         repo.remove("src/third.py")
         repo.commit("again as it was")
         assert check()["docs/all.md"].status == "fresh"
@@ -164,15 +162,6 @@ class TestWhatIsKept:
         repo.save("src/reach.py", CODE.replace("10", "20"))
         monkeypatch.setattr("quaid.local.database.open_local", refuse)
         assert check()["docs/reach.md"].is_stale
-
-    def test_a_source_that_was_edited_and_not_committed(self, repo, vault, check):
-        repo.write("src/reach.py", CODE.replace("10", "20"))
-        with vault.memory() as memory:
-            found = memory.documentation.follow([str(repo.path / "src/reach.py"), "/nowhere/x.py", "relative.py"])
-        assert [(doc.id, freshness.edited) for doc, freshness in found] == [("code:docs/reach.md", ("src/reach.py",))]
-        assert check()["docs/reach.md"].edited == ("src/reach.py",)
-        repo.commit("there it is")
-        assert (check()["docs/reach.md"].edited, check()["docs/reach.md"].status) == ((), "stale")
 
     def test_a_document_that_does_not_exist_has_a_next_step(self, check):
         assert "quaid docs list" in str(refused(lambda: check("nope.md"), BadInputError))

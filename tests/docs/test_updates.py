@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples
-from recall_page import BODY, CHANGE, DOC, FILES, LIMIT, answer, ask, question, say
+from recall_page import BODY, DOC, LIMIT, answer, ask, ask_cleanup, question, stale
 
-from quaid.docs import judgements, updates
-from quaid.docs.updates import DocUpdate, ask_cleanup, ask_update
+from quaid.docs.updates import CLEANUP, PROMPTS, UPDATE, DocUpdate
 from quaid.errors import ModelAnswerError
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import violations
@@ -21,14 +20,14 @@ def test_an_update_changes_its_passages_and_says_why(service):
     call = ("", "asked by `recall(query)`", "asked by `recall(query, at)`", "It takes\x1b[31m at.")
     update = ask(service, answer(LIMIT, call), refused=["Say\nnothing of it."])
     assert isinstance(update, DocUpdate)
-    assert update.before == DOC
     assert update.after == DOC.replace("gives 10", "gives 20").replace("(query)`", "(query, at)`")
     assert [edit.reason for edit in update.edits] == ["It takes at.", "DEFAULT_LIMIT is 20."]
-    assert '- "gives 10 hits" becomes "gives 20 hits": DEFAULT_LIMIT is 20.' in update.detail
+    assert '- "gives 10 hits" becomes "gives 20 hits": DEFAULT_LIMIT is 20.' in stale().describe(update)
     assert (update.summary, update.prompt) == ("The limit has doubled.", load_prompt("docs_update").label)
     asked = question(service)
     assert "+DEFAULT_LIMIT = 20" in asked
-    assert "### quaid/recall.py\n DEFAULT_LIMIT = 20\n" in asked
+    assert "  constant DEFAULT_LIMIT, signature" in asked
+    assert "`10` (quaid/recall.py): - A recall gives 10 hits (`DEFAULT_LIMIT`)." in asked
     assert '"Say\\nnothing of it."' in asked
     assert "sources: [quaid" not in asked
     assert len(service.asked) == 1
@@ -36,7 +35,9 @@ def test_an_update_changes_its_passages_and_says_why(service):
 
 def test_a_doc_that_is_true_stays(service):
     found = ask(service, answer(still_true=True))
-    assert (found.edits, found.after, found.summary) == ((), DOC, "The limit has doubled.")
+    assert (found.edits, found.after) == ((), DOC)
+    # The sources do not say so, and the owner is shown that.
+    assert found.summary.startswith("The limit has doubled. It still has `10` (quaid/recall.py): - A recall gives 10")
 
 
 def test_every_other_byte_stays(service):
@@ -80,6 +81,18 @@ HOSTILE = [
     ("names `unheard`", ("", "gives 10 hits", "gives 20 hits, as `unheard` says")),
     ("names `unheard`", ("", "gives 10 hits", "gives 20 hits, as `recall unheard(1)` says")),
     ("names `--most-hits`", ("", "gives 10 hits", "gives 20 hits, `--most-hits` changes it")),
+    ("names `180`", ("", "gives 10 hits", "gives 20 hits at 180 °C")),
+    ("names `--cool`", ("", "gives 10 hits", "gives 20 hits\n\n    recall --cool\n\nor so")),
+    ("names `--cool`", ("", "gives 10 hits", "gives 20 hits, or more with --cool")),
+    ("names `-x`", ("", "gives 10 hits", "gives 20 hits, or more with -x")),
+    ("names `fire`, `brigade`", ("", "gives 10 hits", "gives 20 hits and calls the fire brigade")),
+    ("names `police`", ("", "gives 10 hits", "gives 20 hits and calls the police")),
+    ("names `/etc/recall.toml`", ("", "gives 10 hits", "gives 20 hits, see /etc/recall.toml")),
+    ("names `https://x.example/a`", ("", "gives 10 hits", "gives 20 hits, see https://x.example/a")),
+    ("names `limits.toml`", ("", "gives 10 hits", "gives 20 hits, see limits.toml")),
+    ("names `fusion.md`", ("", "gives 10 hits", "gives 20 hits, see [the page](fusion.md)")),
+    ("names `anything_goes`", ("", "gives 10 hits", "gives 20 hits\n\n```\nanything_goes(query)\n```\n\nand")),
+    ("names `npm`", ("", "gives 10 hits", "gives 20 hits (`npm run`)")),
     ("comments", ("", "gives 10 hits", "gives 20 hits <!-- and the key -->")),
     ("comments", ("", "SOURCES: quaid/recall.py", "SOURCES: quaid/other.py")),
     ("comments", ("", "gives 10 hits", "gives <!-- 20 hits")),
@@ -98,7 +111,7 @@ HOSTILE = [
     ("has a secret: github-pat", ("", "gives 10 hits", f"gives 20 hits, token {SECRET}")),
     ("fence is left open", ("", 'recall("tea")\n```', 'recall("tea")')),
     ("'Limits' would be there twice", ("", "## How", "## Limits")),
-    ("twice as long", ("", "gives 10 hits", "gives 20 hits " * 500)),
+    ("too long", ("", "gives 10 hits", "gives 20 hits " * 500)),
 ]  # fmt: skip
 
 
@@ -124,9 +137,10 @@ def test_edits_and_still_true_exclude_each_other_and_half_an_update_is_none(serv
 @pytest.mark.parametrize("new", [
     "gives 20 hits (`DEFAULT_LIMIT`, in `quaid/recall.py`)",
     "gives 20 hits: `recall(query, at=None)`, `--at`, `True` or `NAME`",
-    "gives 20 hits\n\n```python\nanything_goes(here)\n```\n\nand",
-    "gives 20 hits (`npm run`, `git log`), `DEFAULT_LIMIT` of `recall`",
-    "gives 20 hits.\n\n### Times\n\nSee [the page](fusion.md) and",
+    "gives 20 hits\n\n```python\nrecall(query, at=None)\n```\n\nand",
+    "gives 20 hits, which changes with `DEFAULT_LIMIT` of `recall`: set it, and",
+    "gives 20 hits.\n\n### Query\n\nSee the page on fusion, and",
+    "gives 20 hits\n\n```html\n<recall query='20' at='20'>\n```\n\nand",
 ])  # fmt: skip
 def test_what_the_sources_say_may_be_said(service, new):
     assert new in ask(service, answer(("", "gives 10 hits", new))).after
@@ -147,12 +161,15 @@ def test_a_tiny_doc_may_be_replaced_but_for_its_title(service):
 
 
 def test_a_doc_may_be_cut_to_half_and_no_further(service):
-    stays = "Tea is in the blue box.\n"
+    stays = "Tea is in the blue box.\n" * 50
     for more, fits in (("", True), ("s", False)):
-        goes = f"Jam is in the green box{more}."
+        goes = ("Jam is in the green box. " * 50)[: len(stays) - 1] + "." + more
         cut = {"section": "", "find": goes, "replace": "", "reason": "It is said twice."}
-        found = ask_cleanup(say(service, {"edits": [cut]}), "a.md", stays + goes)
-        assert (found is not None and found.after) == (stays if fits else False)
+        if fits:
+            assert ask_cleanup(service, [cut], stays + goes).after == stays
+        else:
+            with pytest.raises(ModelAnswerError, match="more than half"):
+                ask_cleanup(service, [cut], stays + goes)
 
 
 words = st.sampled_from(
@@ -173,17 +190,19 @@ def test_no_answer_that_fits_its_schema_breaks_anything(lasting, some, still_tru
     if violations(value, load_prompt("docs_update").schema):
         return
     try:
-        found = ask_update(say(lasting, value), "a.md", DOC, [CHANGE], FILES)
+        found = ask(lasting, value)
     except ModelAnswerError:
         found = None
     if found is not None and found.edits:
         assert found.after != DOC
         assert found.after.startswith(DOC[: DOC.index("# Recall")])
         assert found.after.count("```") % 2 == 0
-    shorter = ask_cleanup(say(lasting, {"edits": some}), "a.md", DOC)
-    assert shorter is None or len(BODY) // 2 <= len(shorter.after) < len(DOC)
+    try:
+        shorter = ask_cleanup(lasting, some)
+    except ModelAnswerError:
+        return
+    assert not shorter.edits or len(shorter.after) < len(DOC)
 
 
 def test_prompts_are_of_the_tiers_they_are_for():
-    tiers = [load_prompt(name).tier for name in (judgements.PROMPT, updates.PROMPT, updates.CLEANUP_PROMPT)]
-    assert tiers == ["fast", "deep", "fast"]
+    assert [load_prompt(PROMPTS[task]).tier for task in (UPDATE, CLEANUP)] == ["deep", "fast"]

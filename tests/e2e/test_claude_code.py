@@ -21,7 +21,7 @@ from vaults import Vault, be_calm, copy_vault, wait_for
 
 from quaid.agents.hosts import HOSTS, InstallOptions, Machine
 from quaid.agents.installation import install
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.index.sqlite.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
@@ -173,7 +173,7 @@ def lived(begin) -> Life:
         "Write that down": Call("Write", {"file_path": str(life.claude.project / "glaze.md"), "content": "# Glaze\n"}),
     }
     with life.vault.memory() as memory:
-        memory.documentation.create(NewProject("studio", source_roots=(str(life.claude.project),)))
+        memory.documentation.create(Project("studio", source_roots=(str(life.claude.project),)))
     allowed = ("--allowedTools", f"{TOOLS}memory_recall", "Write")
     with life.claude.session("--session-id", life.identity, *allowed) as session:
         life.say(session, "start", "Good morning!")

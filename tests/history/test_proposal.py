@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
-from quaid.docs.changes import hunks, render_patch
+from quaid.docs.changes import hunks, make_patch
 from quaid.errors import LockedError, ProposalError
 from quaid.history.git import Git
 from quaid.history.proposal import name_branch, propose_branch
@@ -312,20 +312,20 @@ def test_a_patch_is_taken_by_git(calm, tmp_path, name):  # noqa: F811
         DOC: (BEFORE, AFTER.rstrip()),
         "code.py": (b"limit = 10\n", b"limit = 10\n"),
     }
-    patch = "".join(render_patch(path, before, after) for path, (before, after) in files.items())
+    patch = "".join(make_patch(path, old.decode(), new.decode()) for path, (old, new) in files.items())
     assert "code.py" not in patch
     run(top, "apply", "--index", stdin=patch.encode("utf-8", "surrogateescape"))
     assert {path: (top / path).read_bytes() for path in files} == {path: after for path, (_, after) in files.items()}
 
 
 def test_nothing_changed_is_no_patch():
-    assert render_patch("a.md", b"x", b"x") == ""
+    assert make_patch("a.md", "x", "x") == ""
 
 
 @given(texts, texts)
 def test_hunks_hold_all_that_is_needed_to_get_from_one_to_the_other(before, after):
     old, new = [], []
-    for line in hunks(before.encode(), after.encode(), context=10_000):
+    for line in hunks(before, after, context=10_000):
         if line.startswith("@@ -"):
             continue
         text = line[1:].removesuffix("\n\\ No newline at end of file\n")

@@ -309,7 +309,7 @@ class TestQueue:
         call("post-tool-use", tool_name="NotebookEdit", tool_input={"notebook_path": "/x/b.ipynb"})
         call("post-tool-use", tool_name="Read", tool_input={"file_path": "/x/c.py"})
         call("post-tool-use", tool_name="Edit", tool_input="odd")
-        assert queue.take_edited(state(home)) == ["/x/a.py", "/x/b.ipynb"]
+        assert list(queue.take_edited(state(home))) == ["/x/a.py", "/x/b.ipynb"]
 
     def test_a_real_programs_events_are_understood(self, call, home, tmp_path):
         lines = (needs("transcripts/generated-2.1.329") / "hook_inputs.jsonl").read_text().splitlines()
@@ -319,7 +319,7 @@ class TestQueue:
             call(event["hook_event_name"], raw=json.dumps(event).encode())
         kept = {(item.when, item.reason) for item in queue.waiting(state(home))}
         assert ("now", "compaction") in kept
-        assert queue.take_edited(state(home)) == ["/home/user/proj/notes.md"]
+        assert list(queue.take_edited(state(home))) == ["/home/user/proj/notes.md"]
 
 
 class TestNothingStandsInTheWay:

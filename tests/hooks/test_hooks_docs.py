@@ -1,4 +1,4 @@
-"""What agents edit, followed to the documents that are about it."""
+"""What agents edit, followed to the documents that describe it."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from hook_sessions import state
 from source_repos import SourceRepo
 from vaults import wait_for
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
 
@@ -19,8 +19,8 @@ from quaid.local import queue
 @pytest.fixture
 def repo(tmp_path):
     found = SourceRepo(tmp_path / "code")
-    found.write("src/reach.py", "LIMIT = 10\n")
-    found.write("docs/reach.md", "# Reach\n\n`src/reach.py` has a limit of ten quokkas.\n")
+    found.write("src/reach.py", "REACH_LIMIT = 10\n")
+    found.write("docs/reach.md", "# Reach\n\n`src/reach.py` has a `REACH_LIMIT` of ten quokkas.\n")
     found.commit("begin")
     return found
 
@@ -29,7 +29,7 @@ def repo(tmp_path):
 def home(vault, repo, monkeypatch):
     monkeypatch.setenv("QUAID_NOTIFICATIONS_CHANNELS", "file")
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("code", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("code", source_roots=(str(repo.path),)))
     return vault
 
 
@@ -42,20 +42,12 @@ def edit(home, path):
     queue.note_edited(state(home), str(path), "s1")
 
 
-def fresh(home):
-    with home.memory() as memory:
-        return {doc.id: freshness for doc, freshness in memory.documentation.check()}["code:docs/reach.md"]
-
-
-def test_an_edited_source_is_told_of_and_waits_for_its_commit(home, repo):
-    edit(home, repo.write("src/reach.py", "LIMIT = 20\n"))
+def test_what_describes_an_edited_file_is_named(home, repo):
+    edit(home, repo.write("src/reach.py", "REACH_LIMIT = 20\n"))
     edit(home, "/etc/passwd")
     run_worker(home.root)
-    assert "What 1 document tells of was edited.\n  - code:docs/reach.md: src/reach.py" in news(home)
+    assert "Documents about what agents changed:\n  - code:docs/reach.md describes `REACH_LIMIT`" in news(home)
     assert not queue.has_edited(state(home))
-    assert fresh(home).edited == ("src/reach.py",)
-    repo.commit("twenty")
-    assert (fresh(home).edited, fresh(home).status) == ((), "stale")
 
 
 def test_an_edited_document_can_be_found_at_once(home, repo):
@@ -71,7 +63,7 @@ def test_nothing_is_said_where_it_is_switched_off(home, repo):
     for key, value in (("systems.projects", "false"), ("docs.check", "false")):
         with home.memory() as memory:
             memory.configure(key, value)
-        edit(home, repo.write("src/reach.py", "LIMIT = 30\n"))
+        edit(home, repo.write("src/reach.py", "REACH_LIMIT = 30\n"))
         run_worker(home.root)
         assert (news(home), queue.has_edited(state(home))) == ("", False)
         with home.memory() as memory:
@@ -79,7 +71,7 @@ def test_nothing_is_said_where_it_is_switched_off(home, repo):
 
 
 def test_a_worker_that_is_killed_leaves_the_edits_to_the_next(home, repo):
-    edit(home, repo.write("src/reach.py", "LIMIT = 20\n"))
+    edit(home, repo.write("src/reach.py", "REACH_LIMIT = 20\n"))
     code = (
         "import sys, os; from pathlib import Path; import quaid.docs.documentation as f; "
         "f.Documentation.follow = lambda *_: os.kill(os.getpid(), 9); "
@@ -87,9 +79,9 @@ def test_a_worker_that_is_killed_leaves_the_edits_to_the_next(home, repo):
     )
     done = subprocess.run([sys.executable, "-c", code, str(home.root)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
-    edit(home, repo.path / "docs/reach.md")
+    edit(home, repo.path / "src/other.py")
     run_worker(home.root)
-    assert "code:docs/reach.md: src/reach.py" in news(home)
+    assert "code:docs/reach.md describes `REACH_LIMIT`" in news(home)
 
 
 def test_the_hooks_lead_there(home, repo):
@@ -100,7 +92,7 @@ def test_the_hooks_lead_there(home, repo):
         given = json.dumps({"session_id": "s1", "cwd": str(repo.path), **event})
         return subprocess.run(command, input=given, text=True, capture_output=True, check=True, env=environ)
 
-    path = repo.write("src/reach.py", "LIMIT = 20\n")
+    path = repo.write("src/reach.py", "REACH_LIMIT = 20\n")
     hook("post-tool-use", tool_name="Edit", tool_input={"file_path": str(path)})
     assert queue.has_edited(state(home))
     hook("session-end", reason="other")  # starts the worker, though there is no transcript

@@ -8,7 +8,7 @@ import pytest
 from janitor_context import Scripted
 from source_repos import SourceRepo
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.history.proposal import Proposed
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def repo(checkout, tmp_path):
 @pytest.fixture
 def home(vault, repo):
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("quaid", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("quaid", source_roots=(str(repo.path),)))
     return vault
 
 
@@ -87,7 +87,7 @@ def test_the_pages_know_their_sources(home):
 def test_a_change_makes_the_right_pages_stale_and_no_others(repo, home):
     before = check(home)
     changed = "quaid/janitor/guards.py"
-    repo.edit(changed, "from pathlib import Path\n", "from pathlib import Path\n\nMOST_NIGHTS = 3\n")
+    repo.edit(changed, "MAX_QUESTIONS = 50\n", "MAX_QUESTIONS = 30\nMOST_NIGHTS = 3\n")
     commit = repo.commit("janitor: three nights at most")
     found = check(home)
     stale = {doc for doc, freshness in found.items() if freshness.is_stale}
@@ -111,11 +111,7 @@ def test_a_comment_or_a_blank_line_makes_none_stale(repo, home):
 
 def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, home, replaying):
     line = next(line for line in repo.read("docs/explanation/janitor.md").splitlines() if line.startswith("# "))
-    repo.edit(
-        "quaid/janitor/guards.py",
-        "from pathlib import Path\n",
-        "from pathlib import Path\n\nMOST_NIGHTS = 3\n",
-    )
+    repo.edit("quaid/janitor/guards.py", "MAX_QUESTIONS = 50\n", "MAX_QUESTIONS = 30\nMOST_NIGHTS = 3\n")
     repo.commit("janitor: three nights at most")
     head, status = repo.head, repo.git("status", "--porcelain")
     edit = {
@@ -125,7 +121,6 @@ def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, h
         "reason": "MOST_NIGHTS is new.",
     }
     answers = {
-        "docs_significance": {"changes": [{"n": 1, "significant": True, "reason": "A limit it lacks."}]},
         "docs_update": {"still_true": False, "summary": "Three nights are kept.", "edits": [edit]},
     }
     replaying(**answers)

@@ -11,8 +11,8 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 75_600,
-    "record classes": 303,
+    "lines": 76_000,
+    "record classes": 305,
     "record fields": 1_790,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,

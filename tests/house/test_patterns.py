@@ -25,7 +25,7 @@ NOT_SO_USED = {
     "quaid.redaction.sentences._STATED_IN_FOREIGN_LANGUAGE": "matches behind a name, through a variable",
     "quaid.capture.transcripts.agents._CODEX_SKIPPED": "holds a word whole, through a variable",
     "quaid.docs.validation._COMMENT": "sees a text up to its last -->",
-    "quaid.docs.sources._SPAN": "sees _MAX_LINE characters",
+    "quaid.docs.mentions._SPAN": "sees _MAX_LINE characters",
     "quaid.vault.core_notes._OBSERVED": "holds a heading whole, through a variable, in _dated",
     "quaid.vault.core_notes._BULLET_MARKS": "matches at the beginning of a line, in _escape",
     "quaid.vault.core_notes._PARAGRAPH_MARKS": "matches at the beginning of a line, in _escape",

@@ -183,22 +183,22 @@ def test_messages_are_kept_as_a_transcript_until_they_are_done(tmp_path):
 
 
 def test_edited_files_are_told_once_in_their_order(tmp_path):
-    assert queue.take_edited(tmp_path) == []
+    assert list(queue.take_edited(tmp_path)) == []
     for path in ("/a", "/b", "/a", "/ü\n"):
         queue.note_edited(tmp_path, path, "s1")
     with (tmp_path / "queue" / "edited.jsonl").open("ab") as file:
         file.write(b'{"path"\n[]\n')
     queue.note_edited(tmp_path, "/c", "s1")
-    assert queue.take_edited(tmp_path) == ["/a", "/b", "/ü\n", "/c"]
+    assert list(queue.take_edited(tmp_path)) == ["/a", "/b", "/ü\n", "/c"]
     queue.note_edited(tmp_path, "/d", "s2")
-    assert queue.take_edited(tmp_path) == ["/a", "/b", "/ü\n", "/c", "/d"]  # whoever took them was killed
+    assert list(queue.take_edited(tmp_path)) == ["/a", "/b", "/ü\n", "/c", "/d"]  # whoever took them was killed
     queue.note_edited(tmp_path, "/e", "s2")
     queue.forget_edited(tmp_path)
     assert queue.has_edited(tmp_path)
-    assert queue.take_edited(tmp_path) == ["/e"]
+    assert list(queue.take_edited(tmp_path)) == ["/e"]
     queue.forget_edited(tmp_path)
     assert not queue.has_edited(tmp_path)
-    assert queue.take_edited(tmp_path) == []
+    assert list(queue.take_edited(tmp_path)) == []
 
 
 def test_a_session_remembers_what_it_was_given_until_it_is_compacted(tmp_path):

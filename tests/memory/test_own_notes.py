@@ -10,7 +10,7 @@ from vaults import Vault, assert_verified, paths, refused, texts, trust_vault
 
 from quaid import Memory
 from quaid.cli.main import main
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.errors import NotOursError
 from quaid.index import listing, references, vectors
 from quaid.index.listing import NoteFilter
@@ -75,7 +75,7 @@ def test_quaids_folders_do_not_mix_with_the_owners(adopted):
         written = memory.remember("Maya takes oat milk in her coffee")
         assert written.path.startswith("quaid/facts/")
         memory.link("Maya", "works_at", "Acme")
-        memory.documentation.create(NewProject("kiln"))
+        memory.documentation.create(Project("kiln"))
         assert [project.home for project in memory.documentation.projects()] == ["quaid/projects/kiln"]
         assert memory.recall("oat milk").hits[0].kind == "fact"
         assert_verified(memory)

@@ -13,7 +13,7 @@ from residents import listening
 from vaults import Vault, copy_vault
 
 from quaid.cli.main import main
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.mcp.resources import _read_file
 from quaid.report.status import status_of
@@ -43,7 +43,7 @@ def vault(calm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     made.write("plan.md", "The boiler is old.\n")
     made.save()
     with made.memory(owner="maya") as memory:
-        memory.documentation.create(NewProject("house"))
+        memory.documentation.create(Project("house"))
     for path, text in HIDDEN.items():
         made.write(path, text)
     made.save("boiler")

@@ -13,7 +13,7 @@ from vaults import Vault, assert_verified, refused
 
 from quaid.capture.writer import WritePlan, WriteResult
 from quaid.cli.main import main
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 from quaid.errors import BadInputError
 from quaid.model import Edit, Message
 from quaid.vault.notes import parse_fact
@@ -104,7 +104,7 @@ KINDS = {
     "accept": answering("yes"),
     "reject": answering("no"),
     "docs update": does(updates_a_doc),
-    "project": does(lambda memory: memory.documentation.create(NewProject("kiln"))),
+    "project": does(lambda memory: memory.documentation.create(Project("kiln"))),
     "configure": does(lambda memory: memory.configure("recall.depth", "fast")),
     "undo": does(undoes),
 }

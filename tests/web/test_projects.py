@@ -13,7 +13,7 @@ from web.browsing import find_violations, start_browser, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
-from quaid.docs.registrar import NewProject
+from quaid.docs.registry import Project
 
 UPDATED = {
     "still_true": False,
@@ -35,7 +35,7 @@ def repo(tmp_path):
 def stale(vault, repo):
     """A vault with a project, of which one document was left behind by a hostile commit."""
     with vault.memory() as memory:
-        memory.documentation.create(NewProject("code", "The <code>", source_roots=(str(repo.path),)))
+        memory.documentation.create(Project("code", "The <code>", source_roots=(str(repo.path),)))
     repo.write("src/reach.py", CODE.replace("10", "20"))
     repo.commit("<script>alert(1)</script> the limit \u202eis doubled AKIAIOSFODNN7EXAMPLE")
     return vault
@@ -80,7 +80,8 @@ def test_what_is_known_is_shown_and_a_check_finds_what_is_new(client):
     assert checked.index("docs/reach.md") < checked.index("docs/other.md")
     assert "1 record of how it was" in checked
     known = client.get("/projects/code").text
-    assert "<b>1 stale</b>, at the last check" in known
+    assert "<b>1 stale</b>" in known
+    assert "at the last check" in known
     assert "1 of 2 documents true" in client.get("/projects").text
 
 
@@ -183,7 +184,7 @@ def test_a_proposal_is_shown_before_it_becomes_a_branch(client, stale, repo, ser
     assert repo.git("branch", "--list", "quaid/*") == ""
     shown = re.search(r'name="shown" value="(\w+)"', proposal.text)[1]
     service.script = [json.dumps(UPDATED | {"summary": "Another."})] if not is_kept else []
-    done = post(client, "/projects/apply", shown=shown)
+    done = post(client, "/projects/propose", shown=shown)
     assert done.status_code == 200
     branch = repo.git("branch", "--list", "quaid/*").strip()
     assert f"merge {branch}" in done.text
@@ -193,7 +194,7 @@ def test_a_proposal_is_shown_before_it_becomes_a_branch(client, stale, repo, ser
 
 def test_another_proposal_than_the_one_shown_changes_nothing(client, repo, service):
     service.script = [json.dumps(MATTERS), json.dumps(UPDATED)]
-    done = post(client, "/projects/apply", shown="0" * 64)
+    done = post(client, "/projects/propose", shown="0" * 64)
     assert done.status_code == 409
     assert "another one now" in done.text
     assert repo.git("branch", "--list", "quaid/*") == ""

@@ -8,14 +8,13 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
-from quaid.docs.freshness import WORDS, describe
-from quaid.docs.judgements import StaleDoc
-from quaid.docs.updates import DocUpdate
+from quaid.docs.freshness import PARTS, WORDS, describe
+from quaid.docs.updates import DocUpdate, OpenDoc
 from quaid.errors import QuaidError
 from quaid.history.proposal import Proposed
 from quaid.memory import Memory
 from quaid.redaction import admit
-from quaid.report.projects import DocView, ProjectView, check_doc, check_project, list_projects, read_project
+from quaid.report.projects import DocView, ProjectView, check_doc, list_projects, read_project
 from quaid.web.answer import Shown, go_to
 from quaid.web.word_diff import diff_words, read_diff
 
@@ -36,7 +35,7 @@ def show_project(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Check the documents of a project and return it. Raises as `show_project`."""
-    return _describe_project(check_project(memory, request.path_params["name"]))
+    return _describe_project(read_project(memory, request.path_params["name"], is_checked=True))
 
 
 def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
@@ -53,22 +52,20 @@ def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
 
 
 def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
-    """Ask the deep model how a stale document becomes true, and show what it proposes."""
-    view = _find_doc(memory, form)
-    answer = _ask(memory, view)
-    return answer if isinstance(answer, (str, Shown)) else _show_proposal(view, *answer)
-
-
-def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
-    """Carry out the proposal that was shown: a commit in the vault, or a branch in the source repository."""
+    """Ask the deep model how a stale document becomes true, and show what it proposes; carry out what was `shown`: a
+    commit in the vault, or a branch in the source repository. The answer is cached, so that it is the same.
+    """
     memory.documentation.finish_killed()
     view = _find_doc(memory, form)
-    answer = _ask(memory, view)
-    if isinstance(answer, (str, Shown)):
-        return answer
-    if _name_proposal(*answer) != form.get("shown"):
-        return _show_proposal(view, *answer, is_another=True)
-    done = memory.documentation.apply(*answer, by_owner=True)
+    found = list(memory.documentation.propose([view.doc.id], view.project.name))
+    proposed = next((each for each in found if not isinstance(each, str)), None)
+    if proposed is None and found:
+        return Shown("document.html", {**_describe_doc(memory, view), "problem": " ".join(map(str, found))})
+    if proposed is None or not proposed[1].edits:
+        return f"{_doc_path(view)}&said=doc_still_true"
+    if form.get("shown") != _name_proposal(*proposed):
+        return _show_proposal(view, *proposed, is_another="shown" in form)
+    done = memory.documentation.apply(*proposed, by_owner=True)
     if not isinstance(done, Proposed):
         return go_to(_doc_path(view), "left" if done.left else "doc_updated", done.commit)
     merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch)}"
@@ -76,24 +73,9 @@ def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
     return Shown("updated.html", context, 200)
 
 
-def _ask(memory: Memory, view: DocView) -> tuple[StaleDoc, DocUpdate] | str | Shown:
-    """Return the proposal of the model; where to go if nothing has to change, or a page that says why there is none.
-
-    A cached answer is returned again, so that what was shown is what is carried out.
-    """
-    found = list(memory.documentation.propose([view.doc.id], view.project.name))
-    proposed = next((each for each in found if not isinstance(each, str)), None)
-    if proposed is None and found:
-        problem = " ".join(map(str, found))
-        return Shown("document.html", {**_describe_doc(memory, view), "problem": problem})
-    if proposed is None or not proposed[1].edits:
-        return f"{_doc_path(view)}&said=doc_still_true"
-    return proposed
-
-
-def _show_proposal(view: DocView, stale: StaleDoc, update: DocUpdate, *, is_another: bool = False) -> Shown:
+def _show_proposal(view: DocView, stale: OpenDoc, update: DocUpdate, *, is_another: bool = False) -> Shown:
     # Secrets are removed first: pieces of one would not look like it.
-    before, after = (admit(side, keep_lines=True).text for side in (update.before, update.after))
+    before, after = (admit(side, keep_lines=True).text for side in (stale.text, update.after))
     context = {
         **_name(view),
         "update": update,
@@ -104,7 +86,7 @@ def _show_proposal(view: DocView, stale: StaleDoc, update: DocUpdate, *, is_anot
     return Shown("proposal.html", context, 409 if is_another else 200)
 
 
-def _name_proposal(stale: StaleDoc, update: DocUpdate) -> str:
+def _name_proposal(stale: OpenDoc, update: DocUpdate) -> str:
     shown = repr((stale.doc.id, stale.data, update.after))
     return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -114,6 +96,7 @@ def _describe_project(view: ProjectView) -> Mapping[str, Any]:
     return {
         "view": view,
         "words": WORDS,
+        "parts": PARTS,
         "docs": [(one, describe(one), _address(name, one.doc)) for one in view.docs[:MAX_DOCS]],
         "more": max(0, len(view.docs) - MAX_DOCS),
         "check": f"{HERE}/{quote(name, safe='')}/check",
@@ -133,8 +116,8 @@ def _describe_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
         **_name(view),
         "about": describe(view.freshness),
         "words": WORDS,
-        "changes": [(finding, diffs[next(paths)]) for finding in view.freshness.significant],
-        "trivial": [finding for finding in view.freshness.findings if finding.is_trivial],
+        "parts": PARTS,
+        "changes": [(finding, diffs[next(paths)]) for finding in view.freshness.findings],
         "cost": cost,
         "why_not": why_not,
         "models": memory.settings.models,
