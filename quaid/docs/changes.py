@@ -49,7 +49,7 @@ class ChangedPart:
         old, new = ("".join(f"{line}\n" for line in side) for side in (self.old, self.new))
         diff = "".join(hunks(old, new, 2))
         head = f" {self.new[0]}\n" if self.new and f"{self.new[0]}\n" not in diff else ""
-        return shorten(f"  {its.kind} {headings.one_line(its.name)}, {self.symbol.part}\n{head}{diff}", longest)
+        return shorten_lines(f"  {its.kind} {headings.one_line(its.name)}, {self.symbol.part}\n{head}{diff}", longest)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SourceChange:
         if (before and not old) or (after and not new):
             return f"[…] cannot be compared: {len(before):,} bytes before, {len(after):,} now\n"
         # A lone carriage return ends a line for some readers, and would hide the mark of the one behind it.
-        return shorten("".join(hunks(old, new)).replace("\r", " "), longest) or "[…] the same lines\n"
+        return shorten_lines("".join(hunks(old, new)).replace("\r", " "), longest) or "[…] the same lines\n"
 
     @property
     def head(self) -> str:
@@ -115,7 +115,7 @@ def _slice(lines: Sequence[str], definition: Definition | None) -> Sequence[str]
     return lines[definition.lines[0] - 1 : definition.lines[1]] if definition is not None else ()
 
 
-def shorten(text: str, longest: int) -> str:
+def shorten_lines(text: str, longest: int) -> str:
     """Return `text`; of a longer one the first lines, and how many more there are."""
     if len(text) <= longest:
         return text
@@ -180,7 +180,7 @@ def excerpt(path: str, text: str, changes: Sequence[SourceChange], longest: int,
         if size <= longest and (place <= 1 or scores[place]):
             chosen = wanted
     if not chosen:
-        return shorten(body, longest)
+        return shorten_lines(body, longest)
     shown = ""
     for place, part in enumerate(texts):
         if place in chosen:
@@ -198,9 +198,8 @@ def _score(
     words = {word for change in changes for word in change.words}
     for block, shown in zip(blocks, texts, strict=True):
         found = set(_WORD.findall(shown))
-        is_large = (
-            block.kind == "fence" and len(block.text) > _MAX_EXAMPLE
-        )  # such as a schema: it has some words anyway
+        # A large example, such as a schema, shares some words with any change.
+        is_large = block.kind == "fence" and len(block.text) > _MAX_EXAMPLE
         common = 10 * len(names_in(shown) & names) + len(found & words) / math.sqrt(len(found) + 1)
         yield 100 * any(block.first <= line <= block.last for line in doubtful) + common * (not is_large)
 

@@ -26,10 +26,10 @@ def find_affected(
     changed = dict(filter(None, (_compare(trees, Path(path), at) for path, at in edited.items())))
     written = {Path(path).resolve() for path in edited}
     for doc in docs if changed else ():
-        is_written = doc.file.resolve() in written or doc.file.stat().st_mtime > min(edited.values())
+        if doc.file.resolve() in written or doc.file.stat().st_mtime > min(edited.values()):
+            continue
         text = (files.read_note(doc.folder, doc.rel_path) or b"").decode("utf-8", "replace")
-        names = [] if is_written else list(_list_named(doc, text, known.get(doc.id), changed))
-        if names:
+        if names := list(_list_named(doc, text, known.get(doc.id), changed)):
             shown = ", ".join(f"`{neutralise(headings.one_line(name)).replace('`', '')}`" for name in names[:MAX_NAMED])
             yield doc, f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
 

@@ -154,7 +154,7 @@ class Registrar:
             step = "Give the folder where the project's files are."
             if found.can_be_allowed:
                 create = f"quaid project create NAME --root {shlex.quote(str(found.folder))}"
-                step = f"Whoever owns it can allow it with: {create}"
+                step = f"Its owner can allow it with: {create}"
             raise BadInputError(f"{root} {found.problem}. {step}")
         return found.folder
 

@@ -101,7 +101,7 @@ class SourceCode:
 
     @cached_property
     def names(self) -> Mapping[str, Sequence[tuple[str, Definition]]]:
-        """What the files of HEAD define, by each name that a page may use for it; nothing of a very large one."""
+        """What the files of HEAD define, by each name that a page may use; nothing of a very large repository."""
         read = self.read(self._python)
         found: dict[str, list[tuple[str, Definition]]] = {}
         for version in self._python:
@@ -266,11 +266,12 @@ def _run_ctags(contents: Mapping[FileVersion, bytes]) -> dict[FileVersion, Defin
         except (OSError, subprocess.TimeoutExpired):
             return {}
     found: dict[FileVersion, dict[str, Definition]] = {}
+    lines = {version: data.decode("utf-8", "replace").splitlines() for version, data in contents.items()}
     for line in done.stdout.splitlines():
         with suppress(ValueError, KeyError, TypeError):  # another ctags, or a warning
             tag = json.loads(line)
             version = files[tag["path"]]
-            defined = _parse_tag(tag, contents[version].decode("utf-8", "replace").splitlines())
+            defined = _parse_tag(tag, lines[version])
             if not _UNNAMED.search(defined.name):
                 found.setdefault(version, {}).setdefault(defined.name, defined)
     return dict(found)

@@ -166,9 +166,9 @@ class Page:
         self.stated = sources.true_at_of(text) or doc.true_at
         self.references = sources.sources_of(text, doc.sources)
         # Nothing is learned from a record, such as a changelog or a dated decision: it describes a moment.
-        is_record = sources.is_record(doc.rel_path)
-        self.mentions = {} if is_record else find_mentions(doc.rel_path, text)
-        if self.references.origin == "none" and not is_record:
+        self.is_record = sources.is_record(doc.rel_path)
+        self.mentions = {} if self.is_record else find_mentions(doc.rel_path, text)
+        if self.references.origin == "none" and not self.is_record:
             self.references = sources.learned_from(find_paths(doc.rel_path, text))
         self.last: LoggedCommit | None = None
         self.at = self.stated_at = 0.0
@@ -223,15 +223,16 @@ class Page:
             self.at = float(then.at)
         return then
 
-    def resolve(self, code: SourceCode, root: str) -> tuple[list[str], list[tuple[str, str]], dict[str, int]]:
+    def resolve(self, code: SourceCode, own: str, root: str) -> tuple[list[str], list[tuple[str, str]], dict[str, int]]:
         """Return the files that the document names, the symbols as (path or "", name), and the references that are
-        neither, with the number of files that each may mean. `root` is the project's folder in the repository.
+        neither, with the number of files that each may mean. `own` is the document's path in the repository, `root` the
+        project's folder.
         """
         named: list[str] = []
         chosen: list[tuple[str, str]] = []
         lost: dict[str, int] = {}
         is_stated = self.references.is_stated
-        folder = root if self.doc.is_in_vault else posixpath.dirname(code.repository.inside(self.doc.file))
+        folder = root if self.doc.is_in_vault else posixpath.dirname(own)
         for reference in self.references.written:
             path, _, symbol = reference.partition("::")
             found, count = code.files.resolve(path, folder, root, is_stated=is_stated)
@@ -251,8 +252,8 @@ class Page:
         that they may mean. `pages` is the number of pages that have each name.
         """
         tree, there = code.repository, code.repository.files
-        own = tree.inside(self.doc.file)
-        named, chosen, lost = self.resolve(code, root)
+        own = self.path if tree is self.own else tree.inside(self.doc.file)
+        named, chosen, lost = self.resolve(code, own, root)
         if not self.references.is_stated:
             self.sources += code.guess_symbols(self.mentions)
         base = self.find_base(tree)
@@ -304,7 +305,7 @@ class Page:
         weighed = sorted(self.weighed, key=lambda item: -item[2].weight)
         sure = certainty([one for _, _, one in weighed], self.shares, is_stated=self.references.is_stated)
         status: Status = "fresh"
-        if not self.references.written and sources.is_record(self.doc.rel_path):
+        if not self.references.written and self.is_record:
             status = "record"
         elif not self.sources and not self.findings:
             is_lost = self.is_unreadable or (self.references.is_stated and not has_places)

@@ -16,7 +16,7 @@ from typing import Any
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.docs import markup, registry
 from quaid.docs.catalogue import Doc
-from quaid.docs.changes import SourceChange, excerpt, find_removed, make_patch, read_text, shorten, show_changes
+from quaid.docs.changes import SourceChange, excerpt, find_removed, make_patch, read_text, shorten_lines, show_changes
 from quaid.docs.freshness import Freshness
 from quaid.docs.source_trees import SourceTrees
 from quaid.docs.validation import faults, find_invented
@@ -111,7 +111,7 @@ class OpenDoc:
         """Return the inputs of the prompt; `refused` are earlier edits that the owner refused, the newest first."""
         longest = MAX_GROWN if self.freshness is None else _MAX_STALE
         doubts = self.freshness.doubts if self.freshness is not None else ()
-        undone = shorten("\n".join(json.dumps(text, ensure_ascii=False) for text in refused), _MAX_UNDONE)
+        undone = shorten_lines("\n".join(json.dumps(text, ensure_ascii=False) for text in refused), _MAX_UNDONE)
         inputs = {
             "today": f"{local_now():%A %Y-%m-%d}",
             "doc_path": headings.one_line(self.doc.rel_path),
@@ -269,7 +269,7 @@ def apply_update(
 
     Raises:
         ProposalError: the repository is not in a state for it, and why; nothing was changed.
-        NoteChangedError: the document was changed meanwhile.
+        NoteChangedError: the document was changed since it was read.
     """
     doc = opened.doc
     edit = opened.make_edit(update)

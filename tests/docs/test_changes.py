@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_page import CHANGE, change, stale
 
-from quaid.docs.changes import excerpt, find_removed, shorten, show_changes
+from quaid.docs.changes import excerpt, find_removed, shorten_lines, show_changes
 from quaid.docs.freshness import Doubt
 from quaid.docs.updates import PROMPTS
 from quaid.llm.prices import estimate_tokens
@@ -44,12 +44,12 @@ def test_a_long_difference_loses_its_end_and_no_line_poses_as_another_change():
     assert len(shown) < 2_100
     assert all(line[0] in " +-@\\[" for line in shown.split("\n") if line)
     assert "lines left out" in shown
-    assert shorten("short", 10) == "short"
+    assert shorten_lines("short", 10) == "short"
 
 
 @given(st.text("ab \n", max_size=300), st.integers(10, 300))
 def test_what_is_shortened_keeps_whole_lines(text, longest):
-    short = shorten(text, longest)
+    short = shorten_lines(text, longest)
     if len(text) <= longest:
         assert short == text
     else:

@@ -29,7 +29,7 @@ WALK_CEILINGS = {
     "a note shown": {"files": 12, "functions": 33, "depth": 9, "lambdas": 1, "climbs": 0},
     "why": {"files": 30, "functions": 140, "depth": 15, "lambdas": 2, "climbs": 0},
     "a fact forgotten": {"files": 29, "functions": 162, "depth": 17, "lambdas": 2, "climbs": 5},
-    "a run of the janitor": {"files": 113, "functions": 660, "depth": 21, "lambdas": 21, "climbs": 13},
+    "a run of the janitor": {"files": 120, "functions": 660, "depth": 21, "lambdas": 21, "climbs": 13},
 }
 """Operation -> files and functions entered, depth of calls, lambdas called, and calls from a lower package up into a higher one.
 `python tests/walk.py -v` prints them."""
