@@ -34,6 +34,9 @@ for facts in none observation; do
 done
 measure answers-beam answers.py --beam --keep "$vaults"
 measure beam beam.py --keep "$vaults"
+measure beam-held-out beam.py --held-out --keep "$vaults"
+measure realtalk locomo.py --realtalk --keep "$vaults"
+measure longmemeval longmemeval.py --pool user --pool both --keep "$vaults"
 measure precision precision.py
 measure injections injections.py
 measure weights learn_weights.py --keep "$vaults"

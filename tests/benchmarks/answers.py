@@ -35,9 +35,9 @@ from typing import TYPE_CHECKING, Any
 
 import beam_data
 import locomo_data
-import numpy as np
 from bench import describe_machine, make_parser, save
 from conversations import over_conversations, track, vault_folder
+from rankings import interval
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -51,7 +51,6 @@ WHOLE = {LISTING, HELD_OUT, ALL}
 _COUNTING = {"multi-hop", "multi_session_reasoning", "event_ordering"}
 FIGURES = ("held", "turns", "told", "printed", "most")
 CHARACTERS_PER_TOKEN = 4
-RESAMPLES, TAIL = 2_000, 2.5
 _ADDED = re.compile(r"\(= [^()]*\)")
 _CAPTION = re.compile(r"(?:an? (?:photo|picture|image|photograph|photography|screenshot) of )+")
 _WORD = re.compile(r"\w+")
@@ -316,11 +315,9 @@ def compare(before: list[Read], after: list[Read], budget: int) -> dict[str, flo
     for read in after:
         if _is_of(read, budget) and (other := earlier.get((read.conversation, read.question))):
             by_talk[read.conversation].append((read.found == read.gold) - (other.found == other.gold))
-    sums = np.array([sum(changes) for changes in by_talk.values()])
-    sizes = np.array([len(changes) for changes in by_talk.values()])
-    drawn = np.random.default_rng(7).integers(0, len(sums), (RESAMPLES, len(sums)))
-    low, high = np.percentile(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [TAIL, 100 - TAIL])
-    return {"difference": float(sums.sum() / sizes.sum()), "low": float(low), "high": float(high)}
+    low, high = interval(by_talk.values())
+    difference = statistics.fmean(change for changes in by_talk.values() for change in changes)
+    return {"difference": difference, "low": low, "high": high}
 
 
 def _is_of(read: Read, budget: int) -> bool:

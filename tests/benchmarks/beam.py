@@ -2,6 +2,7 @@
 
     python tests/benchmarks/beam.py                       # both pools
     python tests/benchmarks/beam.py --pool user --json result.json
+    python tests/benchmarks/beam.py --held-out            # conversations 15 to 20
     python tests/benchmarks/beam.py --set recall.profile=classic --keep /tmp/vaults
 
 A memory is a message; a hit on any chunk of it counts once, at its best rank. Gold are the messages that a question's
@@ -13,8 +14,6 @@ of hits is asked for, against *limit 10*.
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,74 +22,42 @@ import beam_data
 from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import METRICS, ask_all, changed
+from rankings import Asked, print_summary, summarise
 
 from quaid.config import load_settings
 
 POOLS = ("user", "both")
-CUTS = ("R@5", "R@10", "R@20")
-Rows = dict[str, list[dict[str, float]]]
 
 
 def main() -> None:
     options = _arguments()
-    talks = [talk for talk in beam_data.load() if not options.only or talk["sample_id"] in options.only]
+    talks = [
+        talk
+        for talk in beam_data.load()
+        if (not options.only or talk["sample_id"] in options.only)
+        and (not options.held_out or talk["sample_id"] in beam_data.HELD_OUT)
+    ]
     with vault_folder(options.keep) as folder:
         work = partial(ask, changes=options.set)
         asked = over_conversations(work, talks, options.pool or POOLS, folder, beam_data.ingest)
-    figures = {"machine": describe_machine(), "pools": {}}
+    figures: dict[str, Any] = {"machine": describe_machine(), "pools": {}}
     for pool in options.pool or POOLS:
-        figures["pools"][pool] = _summarise({job: found for job, found in asked.items() if job[0] == pool})
-    _report(figures)
+        found = summarise(each for job, each in asked.items() if job[0] == pool)
+        figures["pools"][pool] = found
+        print_summary({**found, "machine": figures["machine"]}, f"BEAM, pool {pool}", (*METRICS, "shown"))
     save(options.json, figures)
 
 
-def ask(talk: dict[str, Any], pool: str, root: Path, *, changes: list[str]) -> tuple[list[str], Rows, list[float]]:
-    """The category of each question of a conversation, what each way to rank finds, and how long recall took in ms."""
+def ask(talk: dict[str, Any], pool: str, root: Path, *, changes: list[str]) -> Asked:
+    """What each way to rank finds for every question of a conversation."""
     questions = list(beam_data.list_questions(talk, pool))
-    latencies: list[float] = []
-    settings = changed(load_settings(root), changes)
-    rows = ask_all(root, settings, questions, beam_data.all_turns(talk, pool), latencies, facts=False)
-    return [str(question.category) for question in questions], rows, latencies
-
-
-def _summarise(asked: dict[Any, tuple[list[str], Rows, list[float]]]) -> dict[str, Any]:
-    rows: Rows = defaultdict(list)
-    categories = [category for names, _, _ in asked.values() for category in names]
-    latencies = [taken for _, _, took in asked.values() for taken in took]
-    for _, found, _ in asked.values():
-        for name, measured in found.items():
-            rows[name] += measured
-    by_category = {
-        category: {
-            row: statistics.fmean(m["R@10"] for m, c in zip(rows[row], categories, strict=True) if c == category)
-            for row in ("fusion", "hybrid")
-        }
-        for category in sorted(set(categories))
-    }
-    return {
-        "rows": {name: {cut: statistics.fmean(m[cut] for m in found) for cut in (*METRICS, "shown")}
-                 for name, found in rows.items()},
-        "by_category": by_category,
-        "questions": len(categories),
-        "p50_ms": statistics.median(latencies),
-        "p95_ms": statistics.quantiles(latencies, n=20)[18],
-    }  # fmt: skip
-
-
-def _report(figures: dict[str, Any]) -> None:
-    for pool, found in figures["pools"].items():
-        print(f"BEAM, pool {pool}: {found['questions']} questions; {figures['machine']}")
-        print(f"{'':24}" + "".join(f"{name:>9}" for name in (*METRICS, "shown")))
-        for row, scores in found["rows"].items():
-            print(f"{row:24}" + "".join(f"{scores[name]:9.3f}" for name in METRICS) + f"{scores['shown']:9.1f}")
-        for category, scores in found["by_category"].items():
-            print(f"  R@10, {category:24} fusion {scores['fusion']:.3f}  hybrid {scores['hybrid']:.3f}")
-        print(f"recall p50 {found['p50_ms']:.1f} ms, p95 {found['p95_ms']:.1f} ms")
+    return ask_all(root, changed(load_settings(root), changes), questions, beam_data.all_turns(talk, pool))
 
 
 def _arguments() -> argparse.Namespace:
     parser = make_parser(__doc__, keep=True)
     parser.add_argument("--pool", choices=POOLS, action="append", help="this pool alone; repeatable")
+    parser.add_argument("--held-out", action="store_true", help="conversations 15 to 20, which nothing was chosen on")
     parser.add_argument("--only", action="append", help="a conversation, e.g. beam-3; repeatable")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     return parser.parse_args()

@@ -18,6 +18,8 @@ from locomo_data import FOLDER, Question, Turn
 
 from quaid import Memory
 
+HELD_OUT = {f"beam-{n}" for n in range(15, 21)}
+"""Nothing is learned from or chosen on these."""
 _REFERENCES = ("answer", "ideal_answer", "ideal_summary", "ideal_response", "expected_compliance", "rubric")
 _MARK = re.compile(r"\s*->->[\s\d,]*$")
 

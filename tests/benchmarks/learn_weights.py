@@ -38,6 +38,7 @@ from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import CHANNELS, DEPTH, measure, rank_turns
 from locomo_data import Question, Turn, category_of, ingest, load, read_questions
+from rankings import interval
 from report import SETS
 
 from quaid import Memory
@@ -52,7 +53,6 @@ BARE_ROWS = {"words": "keyword", "vectors": "vector", "fusion": "fusion"}
 CUTS = ("R@5", "R@10", "R@20")
 STEPS = 25
 LONGEST_STEP = 5.0
-RESAMPLES = 4000
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Learned = dict[str, float]
@@ -117,7 +117,11 @@ def main() -> None:
 
 def _over_sets(work: Any, folder: Path, only: Sequence[str] | None) -> dict[Job, Any]:
     """What `work` finds in every vault of every set."""
-    talks = [talk for talk in beam_data.load() if not only or talk["sample_id"] in only]
+    talks = [
+        talk
+        for talk in beam_data.load()
+        if talk["sample_id"] not in beam_data.HELD_OUT and (not only or talk["sample_id"] in only)
+    ]
     return {
         **over_conversations(work, load(only), KINDS[0], folder, ingest),
         **over_conversations(work, talks, KINDS[1], folder, beam_data.ingest),
@@ -267,14 +271,6 @@ def _figures_of(pool: str, rows: Mapping[str, Measured], questions: Mapping[Job,
         for label in sorted(set(labels))
     }
     return {"rows": table, "by_category": by_category, "questions": len(asked)}
-
-
-def interval(differences: Sequence[Array]) -> tuple[float, float]:
-    """The 95% interval of the mean difference, where whole conversations are drawn anew."""
-    sums, counts = (np.array([measure(part) for part in differences]) for measure in (np.sum, len))
-    drawn = np.random.default_rng(7).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
-    low, high = np.percentile((drawn @ sums) / (drawn @ counts), [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _coverage(asked: Mapping[Job, list[Answered]], pool: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
     python tests/benchmarks/locomo.py                          # conversations alone
     python tests/benchmarks/locomo.py --facts observation      # with facts that cite their turns
     python tests/benchmarks/locomo.py --facts extraction --only conv-26 --json result.json
+    python tests/benchmarks/locomo.py --realtalk               # ten chats of real people, which nothing was chosen on
     python tests/benchmarks/locomo.py --set recall.profile=classic
     python tests/benchmarks/locomo.py --called                 # only questions that name somebody by what others call them
 
@@ -18,22 +19,23 @@ import argparse
 import math
 import random
 import re
-import shutil
-import statistics
-import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import peers
 from bench import describe_machine, make_parser, save
-from locomo_data import CATEGORIES, Question, Turn, all_turns, has_facts, ingest, load, read_questions
+from conversations import over_conversations, vault_folder
+from locomo_data import Question, Turn, all_turns, category_of, load, load_realtalk, read_questions
+from rankings import Asked, Rows, print_summary, summarise
 
 from quaid import Memory
 from quaid.config import load_settings, parse_value
 from quaid.index import graph
+from quaid.model import Recall
 from quaid.recall.options import Profile
 from quaid.settings import Settings
 
@@ -51,29 +53,22 @@ METRICS = ("R@5", "R@10", "R@20", "Hit@10", "NDCG@10", "MRR")
 
 def main() -> None:
     options = _arguments()
-    results: dict[str, list[dict[str, float]]] = defaultdict(list)
-    questions: list[Question] = []
-    latencies: list[float] = []
-    turns = 0
-    for conversation in load(options.only):
-        if not has_facts(conversation, options.facts):
-            continue
-        root = Path(options.keep or tempfile.gettempdir()) / f"quaid-locomo-{options.facts}-{conversation['sample_id']}"
-        if not (options.keep and root.exists()):
-            shutil.rmtree(root, ignore_errors=True)
-            ingest(conversation, root, options.facts)
-        asked = list(read_questions(conversation))
-        if options.called:
-            asked = [question for each in asked if (question := by_nickname(each)) != each]
-        questions += asked
-        pool = all_turns(conversation)
-        turns += len(pool)
-        settings = changed(load_settings(root), options.set)
-        for name, found in ask_all(root, settings, asked, pool, latencies, options.facts != "none").items():
-            results[name] += found
-        if not options.keep:
-            shutil.rmtree(root)
-    _report(results, questions, latencies, turns, options)
+    talks = load_realtalk(options.only) if options.realtalk else load(options.only)
+    with vault_folder(options.keep) as folder:
+        work = partial(ask, changes=options.set, is_called=options.called)
+        asked = over_conversations(work, talks, [options.facts], folder)
+    figures = {"machine": describe_machine(), "facts": options.facts, **summarise(asked.values())}
+    title = "REALTALK" if options.realtalk else f"LoCoMo, facts: {options.facts}"
+    print_summary(figures, f"{title}, categories 1-4", (*METRICS, "shown"))
+    save(options.json, figures)
+
+
+def ask(conversation: dict[str, Any], facts: str, root: Path, *, changes: list[str], is_called: bool) -> Asked:
+    """What each way to rank finds for every question of a conversation."""
+    asked = list(read_questions(conversation))
+    if is_called:
+        asked = [question for each in asked if (question := by_nickname(each)) != each]
+    return ask_all(root, changed(load_settings(root), changes), asked, all_turns(conversation), facts != "none")
 
 
 NICKNAMES = {
@@ -91,34 +86,37 @@ def by_nickname(question: Question) -> Question:
     return replace(question, text=text)
 
 
-def ask_all(
-    root: Path, settings: Settings, asked: list[Question], pool: list[Turn], latencies: list[float], facts: bool
-) -> dict[str, list[dict[str, float]]]:
-    """The rows of the table: what each way to rank finds."""
+def ask_all(root: Path, settings: Settings, asked: list[Question], pool: list[Turn], facts: bool = False) -> Asked:
+    """The rows of the table: what each way to rank finds, and other retrievers where they are installed (peers.py)."""
     chance = random.Random(7)
-    rows: dict[str, list[dict[str, float]]] = {
-        "random": [measure(chance.sample(pool, DEPTH), question.gold) for question in asked],
+    latencies: list[float] = []
+    rows: Rows = {
+        "random": [measure(chance.sample(pool, min(DEPTH, len(pool))), question.gold) for question in asked],
         "oracle": [measure(sorted(question.gold)[:DEPTH], question.gold) for question in asked],
     }
     with Memory(root, settings) as memory:
         memory.sync()  # all vectors, as recall waits for only some
     with Memory(root, settings) as memory:
+        for name, found in peers.rank(memory, [question.text for question in asked]).items():
+            pairs = list(zip(found, asked, strict=True))
+            rows[name] = [measure(turns[:DEPTH], question.gold) for turns, question in pairs]
+            rows[f"sessions, {name}"] = [measure(sessions_of(turns), sessions_of(q.gold)) for turns, q in pairs]
         for name, channel in CHANNELS.items():
             rows[name] = [measure(rank_turns(memory, question, **channel), question.gold) for question in asked]
     with Memory(root, settings) as memory:
         rows["hybrid"] = [measure(rank_turns(memory, question, latencies), question.gold) for question in asked]
         rows["limit 10"] = [measure_shown(memory, question, 10) for question in asked]
         rows["default limit"] = [measure_shown(memory, question, None) for question in asked]
-        rows["sessions"] = [measure(rank_sessions(memory, q), {(s, 0) for s, _ in q.gold}) for q in asked]
+        rows["sessions"] = [measure(rank_sessions(memory, question), sessions_of(question.gold)) for question in asked]
         if facts:
             cites = cited_turns(memory)
             rows["facts"] = [measure_facts(rank_facts(memory, question), cites, question.gold) for question in asked]
-    return rows
+    return Asked(len(pool), [category_of(question) for question in asked], rows, latencies)
 
 
 def rank_turns(memory: Memory, question: Question, latencies: list[float] | None = None, **options: Any) -> list[Turn]:
     started = time.perf_counter()
-    found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False, **options)
+    found = _recall(memory, question, DEPTH, **options)
     if latencies is not None:
         latencies.append((time.perf_counter() - started) * 1000)
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
@@ -126,16 +124,23 @@ def rank_turns(memory: Memory, question: Question, latencies: list[float] | None
 
 def measure_shown(memory: Memory, question: Question, limit: int | None) -> dict[str, float]:
     """What of the gold is among all turns that are shown, which is the same at every k."""
-    found = memory.recall(question.text, limit, kinds={"turn"}, depth="fast", keep=False).hits
-    turns = [(hit.session or "", hit.turn or 0) for hit in found]
+    turns = [(hit.session or "", hit.turn or 0) for hit in _recall(memory, question, limit).hits]
     share = len(set(turns) & question.gold) / len(question.gold)
     return {**measure(turns, question.gold), "R@5": share, "R@10": share, "R@20": share}
 
 
 def rank_sessions(memory: Memory, question: Question) -> list[Turn]:
     """Sessions in the order in which their first turn is found."""
-    found = memory.recall(question.text, MOST_TURNS, kinds={"turn"}, depth="fast", keep=False)
-    return list(dict.fromkeys((hit.session or "", 0) for hit in found.hits))
+    return sessions_of((hit.session or "", 0) for hit in _recall(memory, question, MOST_TURNS).hits)
+
+
+def sessions_of(turns: Iterable[Turn]) -> list[Turn]:
+    return list(dict.fromkeys((session, 0) for session, _ in turns))
+
+
+def _recall(memory: Memory, question: Question, limit: int | None, **options: Any) -> Recall:
+    when = {"now": question.asked_at} if question.asked_at else {}
+    return memory.recall(question.text, limit, kinds={"turn"}, depth="fast", keep=False, **when, **options)
 
 
 def rank_facts(memory: Memory, question: Question) -> list[str]:
@@ -206,65 +211,12 @@ def cited_turns(memory: Memory) -> dict[str, set[Turn]]:
     return cites
 
 
-def by_category(found: list[dict[str, float]], questions: list[Question]) -> dict[str, dict[str, float]]:
-    return {
-        label: {
-            name: statistics.fmean(m[name] for m, q in zip(found, questions, strict=True) if q.category == category)
-            for name in ("R@5", "R@10", "R@20")
-        }
-        for category, label in CATEGORIES.items()
-        if any(q.category == category for q in questions)
-    }
-
-
-def _report(
-    results: dict[str, list[dict[str, float]]],
-    questions: list[Question],
-    latencies: list[float],
-    turns: int,
-    options: argparse.Namespace,
-) -> None:
-    shown = [
-        "random",
-        "keyword",
-        "vector",
-        "fusion",
-        "hybrid",
-        "limit 10",
-        "default limit",
-        "sessions",
-        "facts",
-        "oracle",
-    ]
-    table = {
-        row: {name: statistics.fmean(m[name] for m in results[row]) for name in (*METRICS, "shown")}
-        for row in shown
-        if row in results and (row != "facts" or results[row])
-    }
-    split: Callable[[str], dict[str, dict[str, float]]] = lambda row: by_category(results[row], questions)  # noqa: E731
-    stores = len({question.conversation for question in questions})
-    print(
-        f"LoCoMo, categories 1-4, facts: {options.facts}: {len(questions)} questions, {stores} stores, {turns} turns; "
-        f"{describe_machine()}"
-    )
-    print(f"{'':12}" + "".join(f"{name:>9}" for name in (*METRICS, "shown")))
-    for row, scores in table.items():
-        print(f"{row:12}" + "".join(f"{scores[name]:9.3f}" for name in METRICS) + f"{scores['shown']:9.1f}")
-    for label, scores in split("hybrid").items():
-        print(f"  hybrid, {label:12}" + "".join(f"{scores[name]:9.3f}" for name in ("R@5", "R@10", "R@20")))
-    p50, p95 = statistics.median(latencies), statistics.quantiles(latencies, n=20)[18]
-    print(f"recall p50 {p50:.1f} ms, p95 {p95:.1f} ms")
-    save(options.json, {
-        "facts": options.facts, "rows": table, "hybrid_by_category": split("hybrid"), "turns": turns,
-        "questions": len(questions), "p50_ms": p50, "p95_ms": p95,
-    })  # fmt: skip
-
-
 def _arguments() -> argparse.Namespace:
     parser = make_parser(__doc__, keep=True)
+    parser.add_argument("--realtalk", action="store_true", help="the chats of REALTALK in place of LoCoMo's")
     parser.add_argument("--facts", choices=["none", "observation", "extraction"], default="none")
     parser.add_argument("--called", action="store_true", help="questions with nicknames in place of names")
-    parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
+    parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26 or realtalk-1; repeatable")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     return parser.parse_args()
 

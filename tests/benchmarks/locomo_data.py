@@ -30,6 +30,7 @@ class Question:
     text: str
     category: int | str
     gold: frozenset[Turn]
+    asked_at: datetime | None = None
 
 
 def category_of(question: Question) -> str:
@@ -45,6 +46,45 @@ def load(only: list[str] | None = None) -> list[dict[str, Any]]:
         sys.exit(f"LoCoMo is not at {path}: set QUAID_DATA to the folder that holds locomo/locomo10.json")
     conversations = json.loads(path.read_text(encoding="utf-8"))
     return [conversation for conversation in conversations if not only or conversation["sample_id"] in only]
+
+
+def load_realtalk(only: list[str] | None = None) -> list[dict[str, Any]]:
+    """REALTALK's chats of real people in the shape of LoCoMo's conversations, or those that are named (realtalk-1).
+
+    A `dia_id` there is neither the session nor the place of a turn, so the evidence is renumbered; `D12:3-D12:5` is all
+    turns from the one to the other.
+    """
+    paths = {f"realtalk-{path.name.split('_')[1]}": path for path in (FOLDER / "realtalk").glob("Chat_*.json")}
+    if not paths:
+        sys.exit(
+            f"REALTALK is not at {FOLDER / 'realtalk'}: set QUAID_DATA to the folder that holds realtalk/Chat_*.json"
+        )
+    return [
+        _read_realtalk(name, json.loads(paths[name].read_text(encoding="utf-8")))
+        for name in sorted(paths, key=lambda name: int(name.split("-")[1]))
+        if not only or name in only
+    ]
+
+
+def _read_realtalk(name: str, chat: dict[str, Any]) -> dict[str, Any]:
+    numbers = _session_numbers(chat)
+    talk = {"speaker_a": chat["name"]["speaker_1"], "speaker_b": chat["name"]["speaker_2"]}
+    turns = {number: chat[f"session_{number}"] for number in numbers}
+    for number in numbers:
+        day, month, year, time = re.split(r"[.,] ?", chat[f"session_{number}_date_time"])
+        talk[f"session_{number}_date_time"] = f"{year}-{month}-{day}T{time}"
+        talk[f"session_{number}"] = [{**turn, "text": turn["clean_text"]} for turn in turns[number]]
+    cited = {turn["dia_id"]: f"D{n}:{place}" for n in numbers for place, turn in enumerate(turns[n], 1)}
+    questions = [{**row, "evidence": [cited.get(each, "") for each in _expand(row["evidence"])]} for row in chat["qa"]]
+    return {"sample_id": name, "conversation": talk, "qa": questions, "observation": {}}
+
+
+def _expand(evidence: list[str]) -> list[str]:
+    """The ids that are cited, with those inside ranges."""
+    text = " ".join(evidence)
+    ranges = re.findall(r"D(\d+):(\d+)-D\1:(\d+)", text)
+    inside = [f"D{session}:{turn}" for session, first, last in ranges for turn in range(int(first), int(last) + 1)]
+    return [*inside, *(f"{session}:{turn}" for session, turn in read_turns(text))]
 
 
 def read_questions(conversation: dict[str, Any]) -> Iterable[Question]:

@@ -1,4 +1,4 @@
-"""Put the figures of all benchmarks into docs/reference/benchmarks.md.
+"""Put the figures of all benchmarks into docs/reference/benchmarks.md, and those of the held-out sets into README.md.
 
     bash tests/benchmarks/all.sh OUT        # measures everything into OUT, then calls this
     python tests/benchmarks/report.py OUT
@@ -22,9 +22,12 @@ from typing import Any
 import answers
 import projects
 from ablation import Change
+from locomo_data import CATEGORIES
+from rankings import CUTS, PEERS, QUAID
 from scale import TARGETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
+README = Path(__file__).parents[2] / "README.md"
 MADE = {
     "locomo-none": "locomo.py",
     "locomo-observation": "locomo.py --facts observation",
@@ -36,13 +39,16 @@ MADE = {
     "ablation": "ablation.py",
     "weights": "learn_weights.py",
     "beam": "beam.py",
+    "beam-held-out": "beam.py --held-out",
+    "realtalk": "locomo.py --realtalk",
+    "longmemeval": "longmemeval.py --pool user --pool both",
     "stages": "stages.py --all",
     "scale": "scale.py --notes 1000 --notes 10000 --notes 100000",
     "as-of": "as_of.py",
     "projects": "projects.py",
 }
 """The command behind each file; all.sh runs these."""
-CUTS = ("R@5", "R@10", "R@20")
+LABELS = [*CATEGORIES.values()]
 SETS = {
     "none": "LoCoMo",
     "observation": "LoCoMo with facts",
@@ -67,6 +73,8 @@ def main() -> None:
     options = parser.parse_args()
     filled, missing = fill(options.page.read_text(encoding="utf-8"), options.folder)
     options.page.write_text(filled, encoding="utf-8")
+    if options.page == PAGE:
+        README.write_text(fill_readme(README.read_text(encoding="utf-8"), options.folder), encoding="utf-8")
     for name in missing:
         print(f"{name}: no {name}.json in {options.folder}; what the page has stays as it is", file=sys.stderr)
 
@@ -90,24 +98,96 @@ def fill(page: str, folder: Path) -> tuple[str, list[str]]:
     return _BLOCK.sub(render, page), missing
 
 
-def render_locomo(figures: Figures) -> str:
-    categories = [[name, *(_share(row[cut]) for cut in CUTS)] for name, row in figures["hybrid_by_category"].items()]
-    return (
-        f"{figures['questions']:,} questions over {figures['turns']:,} turns; {_latency(figures)}.\n\n"
-        f"{_rankings(figures)}\n{_table(['hybrid', *CUTS], categories)}"
+def fill_readme(page: str, folder: Path) -> str:
+    """README.md with its table of held-out sets made anew, where their figures are there."""
+    paths = [folder / f"{name}.json" for name in ("realtalk", "beam-held-out")]
+    if not all(path.exists() for path in paths):
+        return page
+    chats, work = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    sets = {"REALTALK, ten chats of real people": chats}
+    sets |= {SETS[pool].replace("BEAM", "BEAM 15–20"): found for pool, found in work["pools"].items()}
+    retrievers = [name for name in (*PEERS, "fusion", QUAID) if all(name in found["rows"] for found in sets.values())]
+    rows = [
+        [f"{name} ({found['questions']} questions)", *(_bounded(found["rows"][each]) for each in retrievers)]
+        for name, found in sets.items()
+    ]
+    table = _table(
+        ["R@10 (95%)", *("plain fusion" if each == "fusion" else each for each in retrievers[:-1]), "Quaid"], rows
     )
+    return _BLOCK.sub(lambda block: f"{block[1]}{table}{block[4]}", page)
+
+
+def _bounded(row: Mapping[str, Any]) -> str:
+    return f"{_share(row['R@10'])} ({_bounds(row['interval']['R@10'])})"
+
+
+def render_locomo(figures: Figures) -> str:
+    categories = [
+        [name, *(_share(rows[QUAID][cut]) for cut in CUTS)]
+        for name, rows in sorted(figures["by_category"].items(), key=lambda item: LABELS.index(item[0]))
+    ]
+    return f"{_head_of(figures)}{_rankings(figures)}\n{_table(['hybrid', *CUTS], categories)}"
 
 
 def render_beam(figures: Figures) -> str:
+    return "\n".join(f"{SETS[pool]}: {_head_of(found)}{_rankings(found)}" for pool, found in figures["pools"].items())
+
+
+def render_held_out(figures: Figures) -> str:
+    """Quaid against its bare channels and other retrievers, with intervals."""
+    pools = {SETS[pool]: found for pool, found in figures["pools"].items()} if "pools" in figures else {"": figures}
     return "\n".join(
-        f"{SETS[pool]}: {found['questions']:,} questions; {_latency(found)}.\n\n{_rankings(found)}"
+        f"{f'{name}: ' if name else ''}{_head_of(found)}{_against_peers(found)}" for name, found in pools.items()
+    )
+
+
+def _against_peers(figures: Figures) -> str:
+    rows = [
+        [
+            f"**{name}**" if name == QUAID else name,
+            *(_share(row[cut]) for cut in CUTS),
+            _bounds(row["interval"]["R@10"]),
+            f"{row['ahead']['R@10'][0]:+.3f} ({_bounds(row['ahead']['R@10'][1:], '+')})" if "ahead" in row else "",
+        ]
+        for name, row in figures["rows"].items()
+        if name == QUAID or "ahead" in row
+    ]
+    return _table(["", *CUTS, "R@10, 95%", "Quaid ahead, R@10 (95%)"], rows)
+
+
+def render_longmemeval(figures: Figures) -> str:
+    return "\n".join(
+        f"`{figures['file']}`, {pool}: {_head_of(found)}{_any_and_all(found)}"
         for pool, found in figures["pools"].items()
+    )
+
+
+def _any_and_all(figures: Figures) -> str:
+    shown = ("R@5", "R@10", "any@5", "all@5", "any@10", "all@10")
+    named = {name: row for name, row in figures["rows"].items() if name not in LEFT_OUT}
+    named |= {
+        f"{category}: {name}": row for category, rows in figures["by_category"].items() for name, row in rows.items()
+    }
+    rows = [
+        [name, *(f"{_share(row[m])} ({_bounds(row['interval'][m])})" for m in shown)] for name, row in named.items()
+    ]
+    return _table(["", *shown], rows)
+
+
+def _head_of(figures: Figures) -> str:
+    return (
+        f"{figures['questions']:,} questions, {figures['conversations']} stores, {figures['turns']:,} memories; "
+        f"{_latency(figures)}.\n\n"
     )
 
 
 def _rankings(figures: Figures) -> str:
     shown = {name: row for name, row in figures["rows"].items() if name not in LEFT_OUT}
     return _table(["", *SHOWN], [[name, *(_share(row[metric]) for metric in SHOWN)] for name, row in shown.items()])
+
+
+def _bounds(interval: Sequence[float], sign: str = "") -> str:
+    return " … ".join(f"{each:{sign}.3f}".replace("0.", ".", 1) for each in interval)
 
 
 def _latency(figures: Figures) -> str:
@@ -266,6 +346,9 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "precision": render_precision,
     "ablation": render_ablation,
     "beam": render_beam,
+    "beam-held-out": render_held_out,
+    "realtalk": render_held_out,
+    "longmemeval": render_longmemeval,
     "weights": render_weights,
     "stages": render_stages,
     "scale": render_scale,

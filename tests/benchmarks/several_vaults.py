@@ -29,6 +29,7 @@ from bench import describe_machine, make_parser, save
 from conversations import over_conversations, vault_folder
 from locomo import DEPTH, measure
 from locomo_data import Question, load, read_questions, session_lines
+from rankings import interval
 
 from quaid import Memory
 from quaid.config import load_settings
@@ -41,7 +42,6 @@ ALL = "all"
 HELD_OUT = 5
 """Conversations, the last ones."""
 CUTS = ("R@5", "R@10", "R@20")
-RESAMPLES = 4000
 OPTIONS = RecallOptions(DEPTH, kinds=frozenset({"turn"}), depth="fast", comparable=True)
 Answers = Mapping[str, Sequence[Recall]]
 """The answers of each vault to all questions."""
@@ -139,9 +139,7 @@ def _parts(questions: Sequence[Question], talks: Sequence[dict[str, Any]]) -> di
 def _difference(merged: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
     """The mean of the difference, and its interval."""
     gains = np.array(merged) - np.array(other)
-    drawn = np.random.default_rng(7).integers(0, len(gains), (RESAMPLES, len(gains)))
-    low, high = np.percentile(gains[drawn].mean(axis=1), [2.5, 97.5])
-    return float(gains.mean()), float(low), float(high)
+    return float(gains.mean()), *interval([gains])
 
 
 def _report(

@@ -106,6 +106,118 @@ def test_the_page_has_a_block_for_every_benchmark(benchmark):
     assert set(report.RENDERERS) == set(report.MADE)
 
 
+CHAT = {
+    "name": {"speaker_1": "Emi", "speaker_2": "Elise"},
+    "session_1": [
+        {"clean_text": "Hey!", "speaker": "Emi", "dia_id": "D1:1"},
+        {"clean_text": "I moved to Reno", "speaker": "Elise", "dia_id": "D1:3", "blip_caption": "a desert"},
+    ],
+    "session_2": [{"clean_text": f"Turn {n}", "speaker": "Emi", "dia_id": f"D1:{n}"} for n in range(4, 8)],
+    "session_1_date_time": "29.12.2023, 22:42:04",
+    "session_2_date_time": "30.12.2023, 09:00:00",
+    "qa": [
+        {"question": "Where does Elise live?", "answer": "Reno", "evidence": ["D1:3."], "category": 1},
+        {"question": "What were the turns?", "answer": "4 to 6", "evidence": ["D1:4-D1:6; D1:9"], "category": 2},
+        {"question": "And who left?", "answer": "nobody", "evidence": [""], "category": 1},
+    ],
+}
+
+
+def test_evidence_of_realtalk_is_found_by_its_ids_and_in_ranges(benchmark, tmp_path, monkeypatch):
+    data = benchmark("locomo_data")
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    (tmp_path / "realtalk").mkdir()
+    (tmp_path / "realtalk" / "Chat_3_Emi_Elise.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    (chat,) = data.load_realtalk()
+    assert [question.gold for question in data.read_questions(chat)] == [{("D1", 2)}, {("D2", 1), ("D2", 2), ("D2", 3)}]
+    (first, lines), _ = data.session_lines(chat)
+    assert (chat["sample_id"], first) == ("realtalk-3", "D1")
+    assert json.loads(lines[0])["started"] == "2023-12-29T22:42:04"
+    assert json.loads(lines[2])["content"] == "I moved to Reno [shares a photo of a desert]"
+    assert data.load_realtalk(["realtalk-4"]) == []
+
+
+def haystack(number: int, kind: str = "knowledge-update") -> dict[str, object]:
+    said = [("user", "My sister moved to Lyon last week.", True), ("assistant", "Lyon is lovely.", False),
+            ("assistant", "", False), ("user", "What is a good cheese?", False)]  # fmt: skip
+    other = [("user", "How do I sort a list?", None), ("assistant", "Call sorted on it.", None)]
+    sessions = [
+        [
+            {"role": role, "content": text, **({} if gold is None else {"has_answer": gold})}
+            for role, text, gold in turns
+        ]
+        for turns in (other, said)
+    ]
+    return {
+        "question_id": f"q{number}" + ("_abs" if kind == "abstention" else ""), "question_type": kind,
+        "question": "Where does my sister live?", "answer": "Lyon", "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["ultrachat_1", "answer_1"], "answer_session_ids": ["answer_1"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"], "haystack_sessions": sessions,
+    }  # fmt: skip
+
+
+def test_longmemeval_is_asked_by_turn_and_by_session(benchmark, tmp_path, monkeypatch):
+    bench, rankings = benchmark("longmemeval"), benchmark("rankings")
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+    (tmp_path / "longmemeval").mkdir()
+    path = tmp_path / "longmemeval" / "longmemeval_s.json"
+    talks = [haystack(1), haystack(2, "abstention"), haystack(3, "temporal-reasoning")]
+    path.write_text(json.dumps(talks, indent=2), encoding="utf-8")
+    assert bench.find("s") == path
+    assert bench.find("m") is None
+    read = bench.sample(bench.read_instances(path), None, 1)
+    assert [talk["sample_id"] for talk in read] == ["q1", "q3"]
+    (one,) = bench.sample(bench.read_instances(path), 1, 1)
+    assert one == bench.sample(bench.read_instances(path), 1, 1)[0]
+
+    question = bench.read_question(read[0], "user")
+    assert (question.gold, question.asked_at.day) == ({("S2", 1)}, 30)
+    bench.ingest(read[0], tmp_path / "vault", "user")
+    asked = bench.ask(read[0], "user", tmp_path / "vault", changes=[], is_kept=False)
+    assert not (tmp_path / "vault").exists()
+    assert asked.pool == 3
+    (found,), (sessions,) = asked.rows["hybrid"], asked.rows["sessions"]
+    assert (found["R@5"], found["any@5"], found["all@10"], sessions["all@5"]) == (1.0, 1.0, 1.0, 1.0)
+    figures = rankings.summarise([asked])
+    assert figures["by_category"]["knowledge-update"]["hybrid"]["interval"]["all@10"] == (1.0, 1.0)
+    table = benchmark("report").render_longmemeval({"file": path.name, "pools": {"user": figures}})
+    assert "| hybrid | 1.000 (1.000 … 1.000) |" in table
+
+
+def test_longmemeval_is_skipped_where_it_is_missing(benchmark, tmp_path, monkeypatch, capsys):
+    bench = benchmark("longmemeval")
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["longmemeval.py", "--size", "m"])
+    bench.main()
+    out = capsys.readouterr().out
+    assert out.startswith("Skipped: longmemeval_m_cleaned.json or longmemeval_m.json is not in ")
+
+
+def test_a_rival_is_compared_over_whole_conversations(benchmark, tmp_path):
+    rankings, report = benchmark("rankings"), benchmark("report")
+
+    def conversation(own: float, other: float) -> object:
+        measures = [[dict.fromkeys(rankings.CUTS, value)] * 20 for value in (own, other, own)]
+        return rankings.Asked(
+            100, ["x"] * 20, dict(zip(("hybrid", "fusion", "sessions"), measures, strict=True)), [1.0]
+        )
+
+    figures = rankings.summarise([conversation(0.6, 0.5), conversation(0.8, 0.5), conversation(0.4, 0.5)])
+    assert figures["rows"]["hybrid"]["R@10"] == pytest.approx(0.6)
+    assert figures["rows"]["fusion"]["interval"]["R@10"] == (0.5, 0.5)
+    assert figures["rows"]["fusion"]["ahead"]["R@10"] == pytest.approx((0.1, -0.1, 0.3))
+    assert "| fusion | .500 | .500 | .500 | .500 … .500 | +0.100 (-.100 … +.300) |" in report.render_held_out(figures)
+    page = "<!-- figures: held-out -->\nold\n<!-- end: held-out -->\n"
+    assert report.fill_readme(page, tmp_path) == page
+    for name, found in {"realtalk": figures, "beam-held-out": {"pools": {"user": figures}}}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
+    filled = report.fill_readme(page, tmp_path)
+    assert "| R@10 (95%) | plain fusion | Quaid |" in filled
+    assert "| BEAM 15–20, user's messages (60 questions) | .500 (.500 … .500) | .600 (.400 … .800) |" in filled
+    assert rankings.interval([[0.0, 1.0] * 30])[0] < 0.5 < rankings.interval([[0.0, 1.0] * 30])[1]
+
+
 QUESTION = ("Which boats has Maya sailed?", "multi-hop", ["a red ketch", "the Heron"], "the Heron and a ketch")
 
 
@@ -209,6 +321,9 @@ def teardown_module():
         "learn_weights",
         "locomo",
         "locomo_data",
+        "longmemeval",
+        "peers",
+        "rankings",
         "bench",
         "precision",
         "projects",
