@@ -77,8 +77,8 @@ class Docs:
     ) -> DocSearchResult:
         with closing(database.connect_reader(self.index.path)) as reader:
             sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix(), judge=judge)
-            asked = RecallOptions(projects=frozenset(projects), **options)
-            return search.search(sources, query, settings or self.settings.recall, limit, asked)
+            asked = RecallOptions(projects=frozenset(projects), limit=limit, **options)
+            return search.search(sources, query, settings or self.settings.recall, asked)
 
     def rows(self, sql: str) -> list[Any]:
         with closing(connect(self.index.path, apsw.SQLITE_OPEN_READWRITE)) as connection:

@@ -50,7 +50,6 @@ def change(
 
 
 CHANGE = change("quaid/recall.py", OLD, NEW, COMMIT)
-FILES = {"quaid/recall.py": NEW}
 BODY = DOC[DOC.index("# Recall") :]
 LIMIT = ("Limits", "gives 10 hits", "gives 20 hits", "DEFAULT_LIMIT is 20.")
 
@@ -70,7 +69,7 @@ JUDGEMENTS = Judgements(Path("nowhere"), "2026-11-20", is_read_only=True)
 def stale(text=DOC, changes=(CHANGE,), path="docs/recall.md"):
     """The page with changes of its sources."""
     doc = Doc(f"code:{path}", "code", Path(), path)
-    return OpenDoc(doc, text.encode(), "", Freshness(doc.id, "stale"), changes, FILES)
+    return OpenDoc(doc, text.encode(), "", Freshness(doc.id, "stale"), changes)
 
 
 def ask(service, value, text=DOC, refused=()):

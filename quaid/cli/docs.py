@@ -147,7 +147,7 @@ def read_docs(
     with invocation.open() as memory, invocation.progress(memory):
         for reference in references:
             doc, text, redacted = memory.documentation.read(reference, project)
-            ((_, freshness),) = memory.documentation.check_docs([doc])
+            ((_, freshness),) = memory.documentation.check([doc.id], doc.project)
             warning = _warning(freshness)
             shapes.append(json_object(doc, "id", "project", "file", warning=warning, text=neutralise(text)))
             if not invocation.as_json:
@@ -372,7 +372,7 @@ def shape_of_doc(doc: Doc, freshness: Freshness) -> dict[str, object]:
     shown = ("path", "old_path", "kind", "why", "commits")
     changes = [json_object(finding, *shown) for finding in freshness.findings]
     return {
-        **json_object(doc, "id", "project", "file", "registered_as", registered=doc.is_registered),
+        **json_object(doc, "id", "project", "file", registered=doc.is_registered),
         **json_object(freshness, without=("doc", "findings"), warning=_warning(freshness), changes=changes),
     }
 
@@ -437,7 +437,7 @@ def show_project(invocation: Invocation, name: _Name) -> None:
     with invocation.open() as memory, invocation.progress(memory):
         project = memory.documentation.project(name)
         catalogue = memory.documentation.catalogue(project.name)
-        found = memory.documentation.check_docs(catalogue.docs)
+        found = memory.documentation.check((), project.name, catalogue)
     named = [project.name] if project.name != project.label else []
     named += [project.state] if project.state != "active" else []
     found.sort(key=lambda pair: -pair[1].certainty if pair[1].is_stale else 0)
@@ -479,9 +479,10 @@ def discover(
     """Look for projects below a folder, and for new documents."""
     with invocation.open() as memory, invocation.progress(memory):
         found = memory.documentation.discover(folder.expanduser() if folder else None, dry_run=dry_run)
-    projects = [(new.name, ", ".join(new.source_roots)) for new in found.projects]
-    projects += [(name, f"projects/{name}/") for name in found.homes]
-    new_docs = [doc.id for doc in found.new]
+        catalogue = memory.documentation.catalogue()
+        known = {freshness.doc for freshness in memory.documentation.known()}
+    projects = [(new.name, ", ".join(new.source_roots) or f"{new.home}/") for new in found]
+    new_docs = [doc.id for doc in catalogue.docs if doc.id not in known]
     text = ui.lines(
         ui.section("Projects that would be made" if dry_run else "New projects", projects),
         ui.section("New documents", [(row,) for row in ui.first(new_docs, MAX_LISTED)]),
@@ -489,15 +490,15 @@ def discover(
     invocation.respond(
         text or "Nothing new.",
         dry_run=dry_run,
-        projects=[json_object(new, "name", "label", "source_roots") for new in found.projects],
-        homes=found.homes,
-        docs=Counter(doc.project for doc in found.catalogue.docs),
+        projects=[json_object(new, "name", "label", "source_roots") for new in found if new.source_roots],
+        homes=[new.name for new in found if not new.source_roots],
+        docs=Counter(doc.project for doc in catalogue.docs),
         new_docs=new_docs,
-        missing=found.catalogue.missing,
-        absent_roots=found.catalogue.absent,
+        missing=catalogue.missing,
+        absent_roots=catalogue.absent,
     )
-    notify_missing(invocation, found.catalogue)
-    if found.new and not dry_run:
+    notify_missing(invocation, catalogue)
+    if new_docs and not dry_run:
         invocation.notify("See how fresh they are with: quaid docs check")
 
 

@@ -5,7 +5,6 @@ Documents stay where they are: in the project's home in the vault, or in one of 
 
 import hashlib
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,8 @@ from pathlib import Path
 from quaid.docs import markup
 from quaid.docs.registry import Project
 from quaid.docs.source_roots import ABSENT, SourceRoot, check_roots, next_step
-from quaid.errors import BadInputError, GitError, GitMissingError
+from quaid.errors import BadInputError, GitError
+from quaid.history.repository import find_twin
 from quaid.history.source_repository import open_repository
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, headings, layout, notes
@@ -32,7 +32,7 @@ _SKIPPED = frozenset(
 class Doc:
     """A document: `folder / rel_path` on the disk. `id` is its path in the vault, or `project:path` in a source root.
 
-    `sources` and `true_at` are from the registry; `registered_as` is its former name there, if it was renamed since.
+    `sources` and `true_at` are from the registry.
     """
 
     id: str
@@ -43,7 +43,6 @@ class Doc:
     is_registered: bool = False
     sources: tuple[str, ...] = ()
     true_at: str | None = None
-    registered_as: str | None = None
 
     @property
     def file(self) -> Path:
@@ -61,11 +60,12 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The documents of some projects. `missing` are registered ones without a file, as (project, path), and `refused`
-    source roots that are not read, with the names of their projects.
+    """The documents of some projects. `hidden` are those that the caller may not see, `missing` registered ones without
+    a file, as (project, path), and `refused` source roots that are not read, with the names of their projects.
     """
 
     docs: tuple[Doc, ...] = ()
+    hidden: tuple[Doc, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, SourceRoot], ...] = ()
 
@@ -76,26 +76,24 @@ class Catalogue:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about registered documents and source roots that are missing, moved or refused."""
-        remarks = [
-            f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
-            f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
-            for doc in self.docs
-            if doc.registered_as
+        """Sentences about registered documents and source roots that are missing or refused."""
+        gone = [
+            f"{headings.one_line(path)} is registered and no longer exists. "
+            f"Take it out of projects/{project}/PROJECT.md, or write its new name there."
+            for project, path in self.missing
         ]
-        for project, path in self.missing:
-            gone = f"{headings.one_line(path)} is registered and no longer exists"
-            remarks.append(f"{gone}. Take it out of projects/{project}/PROJECT.md.")
-        for project, root in self.refused:
-            why = f"its source root {root.written} {root.problem}"
-            remarks.append(f"The documents of {project} cannot be checked: {why}. {next_step(project, root)}")
-        return remarks
+        refused = [
+            f"The documents of {project} cannot be checked: its source root {root.written} {root.problem}. "
+            f"{next_step(project, root)}"
+            for project, root in self.refused
+        ]
+        return gone + refused
 
 
 def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
     """List the documents of `projects`: those in their homes, those that their patterns match, and the registered ones.
 
-    A file in two source roots belongs to the inner one. Renames of registered documents are followed.
+    A file in two source roots belongs to the inner one.
     """
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
@@ -106,24 +104,18 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
         folders = _list_folders(vault, project, roots)
         listed = (_find_in(folders, path) for path in _list_paths(project, folders))
         found = {doc.registry_path: doc for doc in listed if doc is not None}
-        there = {row.path: found.get(row.path) or _find_in(folders, row.path) for row in project.registered}
-        renamed = _list_renames(folders) if None in there.values() else {}
         for row in project.registered:
-            doc, name = there[row.path], renamed.get(row.path, row.path)
-            if doc is None and name not in there:
-                doc = _find_in(folders, name)
+            doc = found.get(row.path) or _find_in(folders, row.path)
             if doc is None:
                 missing.append((project.name, row.path))
             else:
-                former = row.path if doc.registry_path != row.path else None
-                doc = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at, registered_as=former)
-                found[doc.registry_path] = doc
+                found[row.path] = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at)
         for doc in found.values():
             known = docs.get(doc.file)
             if known is None or len(known.folder.parts) < len(doc.folder.parts):
                 docs[doc.file] = doc
     ordered = sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))
-    return Catalogue(tuple(ordered), tuple(missing), tuple(refused))
+    return Catalogue(tuple(ordered), (), tuple(missing), tuple(refused))
 
 
 def locate_doc(vault: Path, project: Project, path: Path) -> Doc | None:
@@ -191,6 +183,16 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
     return max(owners, key=lambda owner: owner[0])[1:] if owners else None
 
 
+def find_owner(vault: Path, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
+    """Return what `find_project` does, for a file in another worktree of a project's repository too."""
+    found = find_project(vault, projects, path)
+    if found is None:
+        roots = (root for project in projects for root in project.roots(vault) if root.is_dir())
+        twin = find_twin(path, roots)
+        found = find_project(vault, projects, twin) if twin is not None else None
+    return found
+
+
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
@@ -248,19 +250,3 @@ def _find_in(folders: Sequence[Doc], path: str) -> Doc | None:
             if not is_odd and files.is_file_in(base.file, rel_path):
                 return replace(base, id=base.id + rel_path, rel_path=base.rel_path + rel_path)
     return None
-
-
-def _list_renames(folders: Sequence[Doc]) -> dict[str, str]:
-    """Return old -> new path in the registry of the files that were renamed within their folder."""
-    renames: dict[str, str] = {}
-    for base in folders:
-        with suppress(GitError, GitMissingError):
-            repository = open_repository(base.file)
-            if repository is not None:
-                inside = repository.inside(base.file)
-                below = f"{inside}/" if inside else ""
-                for names in repository.renames_since("").items():
-                    if all(name.startswith(below) for name in names):
-                        old, new = (base.registry_path + name.removeprefix(below) for name in names)
-                        renames[old] = new
-    return renames

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-VERSION = 3
+VERSION = 4
 """Part of the key of stored definitions: raise it when a file may be read differently."""
 Part = Literal["added", "removed", "signature", "help", "body"]
 MAX_PARSED = 1_000_000
@@ -47,9 +47,9 @@ class Definition(NamedTuple):
 
     name: str
     kind: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     scope: str
-    lines: tuple[int, int]
+    lines: Sequence[int]
     signature: str
     help: str = ""
     body: str = ""
@@ -98,13 +98,13 @@ def join_moved(changes: Sequence[SymbolChange]) -> list[SymbolChange]:
     joined: list[SymbolChange] = []
     moved: set[int] = set()
     for change in changes:
-        old = removed.get((change.definition.kind, change.name)) if change.part == "added" else None
-        if old is None or id(old) in moved or old.before is None or change.after is None:
+        old = removed.pop((change.definition.kind, change.name), None) if change.part == "added" else None
+        if old is None:
             joined.append(change)
         else:
             moved.add(id(old))
             part = compare_one(old.before, change.after) or "body"
-            joined.append(SymbolChange(change.path, part, old.before, change.after))
+            joined.append(change._replace(part=part, before=old.before))
     return [change for change in joined if id(change) not in moved]
 
 
@@ -129,11 +129,7 @@ def render(defined: Definitions) -> str:
 
 def read_stored(stored: str) -> Definitions:
     """Return what `render` has stored. Raises what JSON and a missing field raise."""
-    rows = (
-        Definition(name, kind, tuple(names), scope, tuple(lines), *rest)
-        for name, kind, names, scope, lines, *rest in json.loads(stored)
-    )
-    return {defined.name: defined for defined in rows}
+    return {defined.name: defined for defined in (Definition(*row) for row in json.loads(stored))}
 
 
 def define(path: str, data: bytes) -> Definitions:
@@ -245,27 +241,28 @@ class _PythonReader:
             return words
         return None
 
-    def read_option(self, node: ast.expr, scope: str) -> None:
+    def read_option(self, node: ast.expr, scope: str, name: str = "", *more: ast.AST) -> None:
+        """Read an option with its `envvar`; `name` is what it is called without a spelling, `more` is also of its
+        signature.
+        """
         spellings = [part.strip() for text in _strings(node) for part in text.split("/")]
-        options = [text for text in spellings if text.startswith("-")]
+        options = [text for text in spellings if text.startswith("-")] or ([name] if name else [])
         if label := max(options, key=len, default=spellings[0] if spellings else ""):
-            name = f"{scope} {label}"
-            self._add(node, "option", name, [text for text in options if len(text) > 2], scope, ast.unparse(node))
-        self.add_variables(node, scope)
+            long = [text for text in options if len(text) > 2]
+            self._add(node, "option", f"{scope} {label}", long, scope, _unparse(node, *more))
+        keywords = node.keywords if isinstance(node, ast.Call) else []
+        for value in (keyword.value for keyword in keywords if keyword.arg == "envvar"):
+            for variable in (str(each.value) for each in ast.walk(value) if isinstance(each, ast.Constant)):
+                self.add_named(value, "variable", variable, scope, variable)
 
     def read_parameter(
         self, argument: ast.arg, annotation: ast.expr | None, default: ast.expr | None, scope: str
     ) -> None:
         """Read an option that Typer takes from a parameter: its default, or a part of its annotation."""
-        for call in (each for part in (annotation, default) if part is not None for each in ast.walk(part)):
+        given = [default] if default is not None else []
+        for call in (each for part in (annotation, *given) if part is not None for each in ast.walk(part)):
             if isinstance(call, ast.Call) and _name_of(call).rpartition(".")[2] == "Option":
-                spellings = [part for text in _strings(call) for part in text.split("/") if part.startswith("-")]
-                spellings = spellings or [f"--{argument.arg.replace('_', '-')}"]
-                label = max(spellings, key=len)
-                long = [text for text in spellings if len(text) > 2]
-                given = [each for each in (default,) if each is not None]
-                self._add(call, "option", f"{scope} {label}", long, scope, _unparse(argument, call, *given))
-                self.add_variables(call, scope)
+                self.read_option(call, scope, f"--{argument.arg.replace('_', '-')}", argument, *given)
 
     def read_values(self, node: ast.Assign | ast.AnnAssign, scope: str, is_class: bool) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -317,13 +314,6 @@ class _PythonReader:
         elif last in _ROUTERS and (path := next((text for text in texts if re.match(r"\^?/", text)), None)):
             plain = _PATTERN.sub(lambda found: f"{{{found[1]}}}" if found[1] else "", path)
             self.add_named(node, "endpoint", plain, scope, ast.unparse(node))
-
-    def add_variables(self, call: ast.AST, scope: str) -> None:
-        for keyword in call.keywords if isinstance(call, ast.Call) else ():
-            if keyword.arg == "envvar":
-                names = [each.value for each in ast.walk(keyword.value) if isinstance(each, ast.Constant)]
-                for name in map(str, names):
-                    self.add_named(keyword.value, "variable", name, scope, name)
 
     def add_named(self, node: ast.AST, kind: str, name: str, scope: str, signature: str) -> None:
         """Add what pages call by one name, wherever it is."""

@@ -11,14 +11,14 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from quaid.capture.writer import WriteResult
-from quaid.docs import edits, registry
-from quaid.docs.catalogue import SUFFIXES, Catalogue, Doc, find_doc, find_docs, find_project, list_docs, locate_doc
+from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key
+from quaid.docs import catalogue, edits, registry
+from quaid.docs.catalogue import Catalogue, Doc, list_docs
 from quaid.docs.chunks import read_ownership
 from quaid.docs.freshness import Freshness, why_unchecked
 from quaid.docs.registrar import Registrar
@@ -27,19 +27,25 @@ from quaid.docs.search import DocSearch, DocSearchResult
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.docs.source_trees import SourceTrees
 from quaid.docs.staleness import StalenessCheck
-from quaid.docs.updates import PROMPTS, DocUpdate, OpenDoc, apply_stored, apply_update, find_grown, open_stale
-from quaid.errors import TROUBLE_FOR_ALL, BadInputError, ModelError, ModelUnavailableError, QuaidError
+from quaid.docs.updates import PROMPTS, DocUpdate, OpenDoc, apply_stored, find_grown, open_stale, propose_branch
+from quaid.errors import (
+    TROUBLE_FOR_ALL,
+    BadInputError,
+    ModelError,
+    ModelUnavailableError,
+    NoteChangedError,
+    QuaidError,
+)
 from quaid.history.proposal import Proposed
-from quaid.history.repository import find_twin
 from quaid.history.source_repository import open_repository
 from quaid.index.scope import is_visible
 from quaid.llm import Models
 from quaid.local.runs import Judgements
-from quaid.model import PlannedCall
+from quaid.model import PlannedCall, SourceEdit
 from quaid.open_vault import OpenVault
 from quaid.place import LOCAL_FILE
 from quaid.recall.answers import Answers
-from quaid.recall.options import Depth
+from quaid.recall.options import Depth, RecallOptions
 from quaid.redaction import admit
 from quaid.sync.derived_index import SyncReport
 from quaid.vault import files, notes, transaction
@@ -51,16 +57,6 @@ MAX_UPDATES = 5
 ACTIVE: tuple[State, ...] = ("active",)
 _HEAD_BYTES = 16_000
 """The beginning of a document, which states its owner."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectDiscovery:
-    """The projects and documents that are new; `homes` are new projects in the vault."""
-
-    projects: tuple[Project, ...]
-    homes: tuple[str, ...]
-    catalogue: Catalogue
-    new: tuple[Doc, ...]
 
 
 class Documentation:
@@ -112,57 +108,48 @@ class Documentation:
         """Return the active project that owns a file, also in another worktree of its repository, the file's path in
         it, and the documents that describe the file; None if no project owns it.
         """
-        projects = self.projects()
-        found = find_project(self._root, projects, path)
-        for project in projects if found is None else ():
-            twin = find_twin(path, [root for root in project.roots(self._root) if root.is_dir()])
-            if found is None and twin is not None:
-                found = find_project(self._root, [project], twin)
+        found = catalogue.find_owner(self._root, self.projects(), path)
         if found is None:
             return None
         project, rel_path = found
         repository = open_repository(path.parent)
         inside = repository.inside(path) if repository is not None else rel_path
-        known = self._check().stored()
-        about = {one.doc for one in known if project.owns(one.doc) and one.describes(inside)}
-        shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
-        return project, rel_path, sorted(shown & about)
+        about = {one.doc for one in self._check().stored() if one.describes(inside)}
+        return project, rel_path, sorted(doc.id for doc in self.catalogue(project.name).docs if doc.id in about)
 
-    def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
-        """Find new projects in the vault and below `folder`, and new documents.
+    def discover(self, folder: Path | None = None, *, dry_run: bool = False) -> list[Project]:
+        """Create the projects that are missing: one for each folder of projects/ that has notes, and for each that
+        looks like a project below `folder`. Return them.
 
         Raises:
             BadInputError: `folder` is not a folder.
         """
         if folder is not None and not folder.is_dir():
             raise BadInputError(f"{folder} is not a folder. Give the one that your projects are in.")
-        homes = self.registrar.adopt_homes(dry_run=dry_run)
-        known = registry.read_projects(self._root)
-        found = list(self.registrar.find_projects(folder, known)) if folder is not None else []
+        found = self.registrar.find_homes()
+        found += self.registrar.find_projects(folder, found) if folder is not None else ()
         for project in found if not dry_run else ():
-            self.registrar.create(project)
-        catalogue = self.catalogue()
-        seen = {freshness.doc for freshness in self._check().stored()}
-        new = tuple(doc for doc in catalogue.docs if doc.id not in seen)
-        return ProjectDiscovery(tuple(found), tuple(homes), catalogue, new)
+            self.registrar.create(project, is_named=True)
+        return found
 
     # -- documents -----------------------------------------------------------------------------------------------
 
     def catalogue(self, project: str | None = None) -> Catalogue:
         """Return the documents of all active projects, or of one, without the private ones of other owners."""
         found = list_docs(self._root, [self.project(project)] if project else self.projects())
-        shown = []
+        shown: list[Doc] = []
+        hidden: list[Doc] = []
         for doc in found.docs:
             data = b""
             with suppress(OSError):
                 data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
-            if is_visible(*read_ownership(doc.rel_path, data), self._vault.owners):
-                shown.append(doc)
-        return replace(found, docs=tuple(shown))
+            is_shown = is_visible(*read_ownership(doc.rel_path, data), self._vault.owners)
+            (shown if is_shown else hidden).append(doc)
+        return replace(found, docs=tuple(shown), hidden=tuple(hidden))
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """Return the document with this id, path, file name or title."""
-        return find_doc(self.catalogue(project).docs, reference)
+        return catalogue.find_doc(self.catalogue(project).docs, reference)
 
     def read(self, reference: str, project: str | None = None) -> tuple[Doc, str, tuple[str, ...]]:
         """Return a document, its text without secrets, and the kinds of the secrets that were removed.
@@ -187,18 +174,17 @@ class Documentation:
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
     ) -> tuple[DocSearchResult, dict[str, Freshness]]:
         """Return the passages of one project or all that answer `query`, and the freshness of their documents by id."""
-        projects = frozenset({self.project(project).name} if project else ())
-        docs = {doc.id: doc for doc in list_docs(self._root, self.projects()).docs}
-        found = self._search.search(
-            docs.values(),
-            query,
-            projects,
-            limit or DEFAULT_LIMIT,
-            depth or self._settings.recall.depth,
-            self._answers.judge,
+        options = RecallOptions(
+            limit=limit or DEFAULT_LIMIT,
+            owners=self._vault.owners,
+            projects=frozenset({self.project(project).name} if project else ()),
+            depth=depth or self._settings.recall.depth,
         )
-        hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
-        checked = self.check_docs(hit) if self._settings.docs.check else []
+        every = list_docs(self._root, self.projects()).docs
+        found = self._search.search(every, query, options, self._answers.judge)
+        listed = self.catalogue(project)
+        hit = {hit.doc for hit in found.hits}.intersection(doc.id for doc in listed.docs)
+        checked = self.check([*hit], project, listed) if hit and self._settings.docs.check else []
         return found, {doc.id: freshness for doc, freshness in checked}
 
     def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
@@ -213,11 +199,10 @@ class Documentation:
                 raise BadInputError(f"{path} belongs to no project. Say which with --project.")
             project = owner[0].name
         found = self.project(project)
-        real = path.resolve()
-        listed = (doc for doc in self.catalogue(found.name).docs if doc.file.resolve() == real)
-        doc = next(listed, None) or locate_doc(self._root, found, path)
+        doc = catalogue.locate_doc(self._root, found, path)
         if doc is None:
-            what = f"One is a visible file in its folder or its source roots that ends in {', '.join(SUFFIXES)}."
+            endings = ", ".join(catalogue.SUFFIXES)
+            what = f"One is a visible file in its folder or its source roots that ends in {endings}."
             raise BadInputError(f"{path} is not a document of {found.name}. {what}")
         return self.registrar.register(doc, sources)
 
@@ -228,30 +213,24 @@ class Documentation:
             BadInputError: as `doc`, or its sources are in no repository.
         """
         doc = self.doc(reference, project)
-        head = self._trees(registry.STATES).newest_head(doc)
+        head = self._trees().newest_head(doc)
         if head is None:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head, by_owner=by_owner)
 
     def check(
-        self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None
+        self, references: Sequence[str] = (), project: str | None = None, listed: Catalogue | None = None
     ) -> list[tuple[Doc, Freshness]]:
-        """Check all documents or the named ones; the name of a project means all of its own. `catalogue` is that of
-        `project`, if it was listed already.
+        """Check all documents or the named ones; the name of a project means all of its own. `listed` is the catalogue
+        of `project`, if it is known already.
         """
-        known = (catalogue or self.catalogue(project)).docs
-        docs = find_docs(known, references, project) if references else known
-        return self.check_docs(docs, is_all=not references and project is None)
-
-    def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
-        """Check `docs` and apply what models have found true. With `is_all` there are no other documents."""
-        every = docs
-        if not is_all and docs:  # how rare a name is among all documents of a project decides what it says
-            names = {doc.project for doc in docs}
-            projects = [project for project in self.projects(registry.STATES) if project.name in names]
-            every = list(dict.fromkeys([*docs, *list_docs(self._root, projects).docs]))
-        checked = self._check(registry.STATES).check(every, is_all=is_all)
-        found = [freshness for doc, freshness in zip(every, checked, strict=True) if doc in set(docs)]
+        listed = listed or self.catalogue(project)
+        docs = catalogue.find_docs(listed.docs, references, project) if references else listed.docs
+        names = {doc.project for doc in docs}
+        every = [doc for doc in (*listed.docs, *listed.hidden) if doc.project in names]
+        checked = self._check().check(every, is_all=not references and project is None)
+        known = dict(zip(every, checked, strict=True))
+        found = [known[doc] for doc in docs]
         with suppress(QuaidError):  # without local.db the check decides alone
             found = apply_stored(found, self._judgements())
         return list(zip(docs, found, strict=True))
@@ -262,7 +241,7 @@ class Documentation:
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
         """Return the differences that make each stale document so: id -> source -> unified diff."""
-        trees = self._trees(registry.STATES)
+        trees = self._trees()
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:
             diffs = changes.setdefault(freshness.doc, {})
@@ -280,7 +259,7 @@ class Documentation:
         """
         checked = self.check(references, project)
         yield from why_unchecked(freshness for _, freshness in checked)
-        trees = self._trees(registry.STATES)
+        trees = self._trees()
         for doc, freshness in sorted(checked, key=lambda pair: (-pair[1].certainty, pair[0].id)):
             try:
                 if freshness.is_stale:
@@ -292,7 +271,7 @@ class Documentation:
         """Yield the documents that have grown by many additions, none that is stale, and why others are not known."""
         try:
             fresh = [doc for doc, freshness in self.check() if not freshness.is_stale]
-            yield from find_grown(self._trees(registry.STATES), fresh, now)
+            yield from find_grown(self._trees(), fresh, now)
         except (QuaidError, OSError) as error:
             yield f"Which documents have grown is not known: {error}"
 
@@ -332,7 +311,7 @@ class Documentation:
         models = self._models() if freshness.is_stale else None
         if models is None:
             return None
-        opened = open_stale(self._trees(registry.STATES), doc, freshness)
+        opened = open_stale(self._trees(), doc, freshness)
         return models.estimate(models.prompt(PROMPTS[opened.task]), opened.inputs())
 
     def finish_killed(self) -> None:
@@ -345,7 +324,18 @@ class Documentation:
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return apply_update(self._vault, opened, update, self._judgements(), by_owner=by_owner)
+        doc, edit = opened.doc, opened.make_edit(update)
+        if isinstance(edit, SourceEdit):
+            return propose_branch(edit, opened.task, opened.key, self._judgements())
+
+        def plan() -> WritePlan:
+            if files.read_note(self._root, doc.rel_path) != edit.before:
+                raise NoteChangedError(doc.rel_path)
+            written = WriteResult(doc.id, doc.rel_path, "set", update.summary)
+            return WritePlan(written, (edit,), opened.write_message(update))
+
+        key = make_key("docs update", doc.id, edit.after)
+        return Writer(self._vault).write(key, plan, by_owner=by_owner).written
 
     def follow(self, edited: Mapping[str, float]) -> list[tuple[Doc, str]]:
         """Return the documents that name what an agent changed in the files `edited`, and what, as symbols. `edited` is
@@ -354,14 +344,14 @@ class Documentation:
         If a document was edited, the index of the documents is brought up to date.
         """
         projects = self.projects()
-        inside = {path: at for path, at in edited.items() if find_project(self._root, projects, Path(path))}
+        inside = {path: at for path, at in edited.items() if catalogue.find_project(self._root, projects, Path(path))}
         if not inside:
             return []
         docs = self.catalogue().docs
         if not {Path(path).resolve() for path in inside}.isdisjoint(doc.file.resolve() for doc in docs):
             self.sync()
         known = {freshness.doc: freshness for freshness in self._check().stored()}
-        return list(edits.find_affected(self._trees(registry.STATES), docs, known, inside))
+        return list(edits.find_affected(self._trees(), docs, known, inside))
 
     def _judgements(self) -> Judgements:
         return Judgements(self._vault.state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
@@ -372,8 +362,8 @@ class Documentation:
         models = self._vault.models
         return None if models.describe().provider is None else models.start_run()
 
-    def _check(self, states: Collection[State] = ACTIVE) -> StalenessCheck:
-        return StalenessCheck(self._root, self._trees(states), self._vault.show_progress)
+    def _check(self) -> StalenessCheck:
+        return StalenessCheck(self._root, self._trees(), self._vault.show_progress)
 
-    def _trees(self, states: Collection[State]) -> SourceTrees:
-        return SourceTrees(self._root, self.projects(states))
+    def _trees(self) -> SourceTrees:
+        return SourceTrees(self._root, self.projects(registry.STATES))

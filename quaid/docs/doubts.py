@@ -6,7 +6,7 @@ new option counts for the page that describes its siblings, and a body counts on
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quaid.docs.definitions import Definition, Definitions, Part, SymbolChange
@@ -72,49 +72,34 @@ class PageNames:
         `pages` is the number of pages that have each name, `before` what there was when the page was true.
         """
         found: dict[str, Weighed] = {}
-        known = self.mentions.keys()
         for change in changes:
-            is_source = change.path in self.files or self._is_chosen(change)
-            if not is_source and (self.is_stated or change.part == "body"):
-                continue
-            is_named = not known.isdisjoint(change.definition.names)
-            if not (is_source or is_named or self._count_siblings(change, before)[0]):
-                continue
-            one = self.weigh_one(change, pages, before)
-            key = one.name if one.name in change.definition.names else f"{change.path} {change.name}"
-            if one.weight and (key not in found or found[key].weight < one.weight):
-                found[key] = one
+            weight, name = max(self._weigh_one(change, pages, before), default=(0.0, ""))
+            key = name if name in change.definition.names else f"{change.path} {change.name}"
+            if weight and (key not in found or found[key].weight < weight):
+                found[key] = Weighed(change, weight, name)
         return sorted(found.values(), key=lambda one: (-one.weight, one.change.path, one.change.name))
 
-    def weigh_one(self, change: SymbolChange, pages: Mapping[str, int], before: Scopes) -> Weighed:
-        """Return how much one change speaks against the page; the arguments are those of `weigh`."""
-        defined = change.definition
+    def _weigh_one(self, change: SymbolChange, pages: Mapping[str, int], before: Scopes) -> Iterator[tuple[float, str]]:
+        """Yield how much one change speaks against the page, for each reason why it may, and the name it has there."""
+        defined, part = change.definition, change.part
         named = [name for name in defined.names if name in self.mentions]
         name = min(named, key=lambda each: pages.get(each, 1), default="")
-        if self._is_chosen(change):
-            return Weighed(change, CHOSEN[change.part], name)
         in_file = change.path in self.files
-        if in_file and (defined.kind == "file" or (named and self.is_stated)):
-            return Weighed(change, CHOSEN[change.part] if self.is_stated or change.part == "removed" else SIBLING, name)
-        weights = [(0.0, name)]
-        if in_file and defined.is_public:
-            count = len(before.get((change.path, None), ()))
-            weights = [(IN_FILE[change.part] / math.sqrt(min(max(count, SMALL_FILE), LARGE_FILE) / SMALL_FILE), name)]
-        if name:
-            weight = NAMED[change.part] / math.sqrt(max(1, pages.get(name, 1)))
-            is_dull = defined.kind == "file" or (defined.kind in MEMBERS and is_plain(name))
-            weights.append((weight * PLAIN_MEMBER if is_dull else weight, name))
-        if defined.is_public and change.part != "body" and not (name and NAMED[change.part]):
-            share, sibling = self._count_siblings(change, before)
-            weights.append((SIBLING * share, sibling))
-        return Weighed(change, *max(weights))
-
-    def _is_chosen(self, change: SymbolChange) -> bool:
-        if not self.chosen:
-            return False
-        defined = change.definition
         forms = (*defined.names, defined.name, defined.scope)
-        return any(name in forms and path in ("", change.path) for path, name in self.chosen)
+        if any(path in ("", change.path) and chosen in forms for path, chosen in self.chosen):
+            yield CHOSEN[part], name
+        elif in_file and (defined.kind == "file" or (named and self.is_stated)):
+            yield CHOSEN[part] if self.is_stated or part == "removed" else SIBLING, name
+        elif in_file or not (self.is_stated or part == "body"):
+            if in_file and defined.is_public:
+                count = min(max(len(before.get((change.path, None), ())), SMALL_FILE), LARGE_FILE)
+                yield IN_FILE[part] / math.sqrt(count / SMALL_FILE), name
+            if name:
+                is_dull = defined.kind == "file" or (defined.kind in MEMBERS and is_plain(name))
+                yield NAMED[part] / math.sqrt(pages.get(name, 1)) * (PLAIN_MEMBER if is_dull else 1), name
+            if defined.is_public and part != "body" and not (name and NAMED[part]):
+                share, sibling = self._count_siblings(change, before)
+                yield SIBLING * share, sibling
 
     def name_of(self, defined: Definition) -> str:
         """Return the name that the page has for a definition, other than a word of the language; empty without one."""

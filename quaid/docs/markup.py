@@ -163,7 +163,9 @@ def _mark_rst(lines: Sequence[str], first: int) -> Iterator[_Mark]:
             text, title = "\n".join(lines[place : end + 1]), (below if is_over else line).strip()
             blocks = [Block("heading", first + place, first + end, text, styles.index(style) + 1, title)]
         elif marker is not None:
-            end = _end_of_indented(lines, place, len(marker["indent"]))
+            indented = re.compile(rf"\s{{{len(marker['indent']) + 1}}}|$")
+            after = next((n for n in range(place + 1, len(lines)) if not indented.match(lines[n])), len(lines))
+            end = next(n for n in range(after - 1, place - 1, -1) if lines[n])
             blocks = [
                 *_read_directive(marker["name"] or "", marker["rest"] or "", lines[place : end + 1], first + place)
             ]
@@ -176,13 +178,6 @@ def _mark_rst(lines: Sequence[str], first: int) -> Iterator[_Mark]:
 
 def _is_line(line: str) -> bool:
     return len(line.rstrip()) > 1 and _RST_LINE.fullmatch(line.rstrip()) is not None
-
-
-def _end_of_indented(lines: Sequence[str], place: int, indent: int) -> int:
-    """Return the last line of what belongs to the directive or comment in the line `place`."""
-    below = range(place + 1, len(lines))
-    after = next((n for n in below if lines[n] and len(lines[n]) - len(lines[n].lstrip()) <= indent), len(lines))
-    return next(n for n in range(after - 1, place - 1, -1) if lines[n])
 
 
 def _skip_options(lines: Sequence[str], place: int, end: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from quaid.redaction import admit
+from quaid.text.quoting import shorten
 
 _SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _LINK = re.compile(r"\]\(\s*<?([^()<>\s]+)|^\s*\[[^\[\]\n]+\]:\s*(\S+)")
@@ -116,8 +117,7 @@ def find_sentence(text: str, line: int, name: str) -> str:
     around = " ".join(" ".join(lines[first : last + 1]).split()) if _is_words(lines[line]) else ""
     pieces = re.split(r"(?<=[.!?:])\s+(?=[A-Z`*\[])", around)
     found = next((piece for piece in pieces if name in piece), lines[line].strip())
-    shown = admit(found).text
-    return shown if len(shown) <= _MAX_SENTENCE else f"{shown[:_MAX_SENTENCE].rsplit(' ', 1)[0]} …"
+    return shorten(admit(found).text, _MAX_SENTENCE)
 
 
 def _is_words(line: str) -> bool:

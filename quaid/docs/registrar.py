@@ -38,17 +38,15 @@ class Registrar:
         self._writer = Writer(vault)
         self._layout = vault.layout
 
-    def create(
-        self, new: Project, about: str = "", *, allow_roots: bool = True, name: str | None = None
-    ) -> WriteResult:
+    def create(self, new: Project, about: str = "", *, allow_roots: bool = True, is_named: bool = False) -> WriteResult:
         """Create a project, described by `about` or the first sentence of its README, and allow its roots to be read.
 
-        Without `allow_roots` they must have been allowed before. `name` is its folder's, if that exists.
+        Without `allow_roots` they must have been allowed before. `is_named`: its name is that of its folder.
 
         Raises:
             BadInputError: there is one of that name, or the name, a source root or a pattern cannot be one.
         """
-        name = name or registry.name_of(new.name)
+        name = new.name if is_named else registry.name_of(new.name)
         folders = [self._check_root(root, is_allowing=allow_roots) for root in new.source_roots]
         label = admit(new.label or new.name).text
         roots = tuple(dict.fromkeys(map(_render_root, folders)))
@@ -115,24 +113,22 @@ class Registrar:
             if doc.is_in_vault:
                 edit = registry.plan_fields(doc.id, files.read_note(self._root, doc.id) or b"", changes)
             else:
-                edit = registry.plan_document(project, data, doc.registry_path, doc.registered_as, changes)
+                edit = registry.plan_document(project, data, doc.registry_path, changes)
             return _plan(project, outcome, text, edit, subject=subject, hint=hint)
 
         return self._writer.write(make_key(subject, changes), plan, by_owner=by_owner).written
 
-    def adopt_homes(self, *, dry_run: bool) -> list[str]:
-        """Create a PROJECT.md in each folder of projects/ that has documents and none; return their names."""
-        found = [
-            folder.name
-            for folder in sorted((self._root / self._layout.place(registry.FOLDER)).glob("[!.]*/"))
-            if not (folder / registry.FILE).is_file() and any(folder.glob("*.md"))
-        ]
-        for name in found if not dry_run else ():
-            self.create(Project(name), name=name)
-        return found
+    def find_homes(self) -> list[Project]:
+        """Return a project for each folder of projects/ that has notes and no PROJECT.md."""
+        folders = sorted((self._root / self._layout.place(registry.FOLDER)).glob("[!.]*/"))
+        homes = (folder for folder in folders if not (folder / registry.FILE).is_file() and any(folder.glob("*.md")))
+        return [Project(home.name, layout=self._layout) for home in homes]
 
-    def find_projects(self, folder: Path, known: Sequence[Project]) -> Iterator[Project]:
-        """Yield the folders from `folder` down that look like projects and belong to none; none is in another."""
+    def find_projects(self, folder: Path, more: Sequence[Project]) -> Iterator[Project]:
+        """Yield the folders from `folder` down that look like projects and belong to none, none of them in another.
+        Their names are those of no project of the registry nor of `more`.
+        """
+        known = [*registry.read_projects(self._root), *more]
         names = {project.name for project in known}
         for path in _find_marked(folder.absolute(), MAX_DEPTH):
             if find_project(self._root, known, path) is None and not path.is_relative_to(self._root):

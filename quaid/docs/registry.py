@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -93,6 +94,10 @@ class Project:
         """Return whether a document, by its id, is one of this project."""
         return doc_id.startswith((f"{self.name}:", f"{self.home}/"))
 
+    def inner_path(self, doc_id: str) -> str:
+        """Return the path of one of its documents in its home or its source root."""
+        return doc_id.removeprefix(f"{self.name}:").removeprefix(f"{self.home}/")
+
     def roots(self, vault: Path) -> tuple[Path, ...]:
         """Return the source roots that may be read, whether they are on this machine or not."""
         return tuple(root.folder for root in check_roots(vault, self.source_roots) if not root.problem)
@@ -103,8 +108,10 @@ def read_projects(vault: Path) -> list[Project]:
     found = []
     place = Layout.of_vault(vault)
     for folder in sorted((vault / place.place(FOLDER)).glob("*/")):
-        path = Project(folder.name, folder.name, layout=place).path
-        data = files.read_note(vault, path) if files.is_file_in(vault, path) else None
+        path = Project(folder.name, layout=place).path
+        data = None
+        with suppress(OSError):  # no permission to read it, which a check of the vault names
+            data = files.read_note(vault, path) if files.is_file_in(vault, path) else None
         if data is not None:
             found.append(parse_project(folder.name, data, place))
     return found
@@ -191,16 +198,14 @@ def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value 
         raise NoteBrokenError(path, "it is not UTF-8") from error
 
 
-def plan_document(
-    project: Project, data: bytes, path: str, registered_as: str | None, changes: Mapping[str, Any]
-) -> Edit:
-    """Change the row of a document, which may have its former name `registered_as`; add it if there is none.
+def plan_document(project: Project, data: bytes, path: str, changes: Mapping[str, Any]) -> Edit:
+    """Change the row of a document, or add it.
 
     Raises:
         BadInputError: a line of the registry cannot hold it.
     """
-    known = next((doc for doc in reversed(project.registered) if doc.path in (path, registered_as)), None)
-    row = replace(known or RegisteredDoc(path), path=path, **changes)
+    known = next((doc for doc in reversed(project.registered) if doc.path == path), None)
+    row = replace(known or RegisteredDoc(path), **changes)
     if RegisteredDoc.parse(row.render()) != row:
         raise BadInputError(
             f"{row.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
@@ -231,6 +236,4 @@ def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = fields.get(key)
-    items = value if isinstance(value, list) else [value]
-    return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+    return tuple(filter(None, map(str.strip, frontmatter.list_values(fields.get(key)))))

@@ -17,14 +17,13 @@ from quaid.errors import QuaidError
 from quaid.index import contents, documents
 from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
-from quaid.index.port import IndexConnection
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Note
 from quaid.open_vault import OpenVault
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
-from quaid.recall.options import Depth, Profile, RecallOptions
+from quaid.recall.options import Profile, RecallOptions
 from quaid.recall.rerank import Judge
 from quaid.recall.search import Sources
 from quaid.settings import MAX_NOTE_BYTES, RecallSettings
@@ -60,18 +59,10 @@ class DocsIndex(DerivedIndex):
     def list_files(self, only: Collection[str] | None) -> files.NoteListing:
         listed = files.NoteListing({}, {})
         for doc_id in self._docs if only is None else self._docs.keys() & only:
-            folder, path = self._docs[doc_id].folder, self._docs[doc_id].rel_path
-            is_inside = not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
-            found = files.list_some(folder, [path] if is_inside else [])
-            reasons = found.passed_over.values() if is_inside else ["lies outside of its folder"]
+            found = files.list_some(self._docs[doc_id].folder, [self._docs[doc_id].rel_path])
             listed.notes.update((doc_id, stat) for stat in found.notes.values())
-            listed.passed_over.update((files.printable(doc_id), reason) for reason in reasons)
+            listed.passed_over.update((files.printable(doc_id), reason) for reason in found.passed_over.values())
         return listed
-
-    def list_outdated(self, connection: IndexConnection, _is_whole: bool) -> Collection[str]:
-        """Return the ids of documents that another project owns now."""
-        projects = documents.list_projects(connection)
-        return {doc_id for doc_id in projects.keys() & self._docs if projects[doc_id] != self._docs[doc_id].project}
 
     def read_file(self, key: str) -> bytes | None:
         """Return as much as is searched, and one more byte that shows that there is more."""
@@ -132,16 +123,8 @@ class DocSearch:
         """Return the index of `docs`, which must be all documents."""
         return DocsIndex(self._vault.root, {doc.id: doc for doc in docs}, self._vault.embedding)
 
-    def search(
-        self,
-        docs: Collection[Doc],
-        query: str,
-        projects: frozenset[str],
-        limit: int,
-        depth: Depth,
-        judge: Judge | None,
-    ) -> DocSearchResult:
-        """Return the passages that the vault's owner may see and that answer `query`. `docs` are all documents."""
+    def search(self, docs: Collection[Doc], query: str, options: RecallOptions, judge: Judge | None) -> DocSearchResult:
+        """Return the passages that answer `query`. `docs` are all documents."""
         retries = DamageRetries(self._path)
         while True:
             with retries:
@@ -149,11 +132,10 @@ class DocSearch:
                 one, other = (reader.open() for reader in self._readers)
                 if one is None or other is None:
                     return DocSearchResult((), degraded)
-                options = RecallOptions(projects=projects, owners=self._vault.owners, depth=depth)
                 with contents.shared_snapshot(one, other) as second:
                     cached = self._matrix, self._postings, self._cache
                     sources = Sources(one, second, self._vault.embedding.embedder_of, *cached, judge)
-                    found = search(sources, query, self._vault.settings.recall, limit, options)
+                    found = search(sources, query, self._vault.settings.recall, options)
                 return replace(found, degraded=(*found.degraded, *degraded))
 
     def _update(self, docs: Collection[Doc]) -> tuple[str, ...]:
@@ -172,10 +154,9 @@ class DocSearch:
             reader.close()
 
 
-def search(
-    sources: Sources, query: str, settings: RecallSettings, limit: int, options: RecallOptions
-) -> DocSearchResult:
-    """Return at most `limit` passages in `sources` that answer `query`, as untrusted text."""
+def search(sources: Sources, query: str, settings: RecallSettings, options: RecallOptions) -> DocSearchResult:
+    """Return the passages in `sources` that answer `query`, as untrusted text. `options` have a limit."""
+    limit = options.limit or 0
     found = pipeline.recall(sources, query, settings, replace(options, limit=limit * _SPARE, profile=PROFILE))
     # The id of a hit ends in the number of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]

@@ -60,14 +60,11 @@ def is_guessed(path: str) -> bool:
     return (is_python(path) or _TAGGED.fullmatch(path) is not None) and not _NOT_SOURCE.fullmatch(path)
 
 
+@lru_cache(maxsize=4_096)
 def commit_of(commit: LoggedCommit) -> SourceCommit:
     """Return a commit as it is stored and shown: without secrets in its subject."""
-    return _show_commit(commit.id, commit.at, commit.author, commit.subject)
-
-
-@lru_cache(maxsize=4_096)
-def _show_commit(commit_id: str, at: int, author: str, subject: str) -> SourceCommit:
-    return SourceCommit(commit_id, notes.render_time(datetime.fromtimestamp(at, UTC)), author, admit(subject).text)
+    when = notes.render_time(datetime.fromtimestamp(commit.at, UTC))
+    return SourceCommit(commit.id, when, commit.author, admit(commit.subject).text)
 
 
 class Changes(NamedTuple):
@@ -104,10 +101,10 @@ class SourceCode:
         """What the files of HEAD define, by each name that a page may use; nothing of a very large repository."""
         read = self.read(self._python)
         found: dict[str, list[tuple[str, Definition]]] = {}
-        for version in self._python:
-            for defined in read.get(version, {}).values():
+        for path, blob in self._python:
+            for defined in read.get((path, blob), {}).values():
                 for name in defined.names:
-                    found.setdefault(name, []).append((version[0], defined))
+                    found.setdefault(name, []).append((path, defined))
         return found
 
     @cached_property
@@ -126,9 +123,7 @@ class SourceCode:
 
     def read(self, wanted: Iterable[FileVersion]) -> Mapping[FileVersion, Definitions]:
         """Return the definitions of each file version; a blob that the repository does not have is left out."""
-        asked = [
-            version for version in dict.fromkeys(wanted) if version not in self._known and version not in self._absent
-        ]
+        asked = [each for each in dict.fromkeys(wanted) if each not in self._known and each not in self._absent]
         if not asked:
             return self._known
         keys = {f"{VERSION} {blob} {digest(path)}": (path, blob) for path, blob in asked}

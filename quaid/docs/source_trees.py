@@ -1,6 +1,6 @@
 """The repositories of documents and their sources, each opened once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from quaid.docs.catalogue import Doc
@@ -58,14 +58,6 @@ class SourceTrees:
         if len(trees) > 1:  # for the others, the commit of that time counts
             trees.sort(key=lambda tree: tree.log.commits[0].at if tree.log.commits else 0, reverse=True)
         return trees[0].head if trees else None
-
-    def read_sources(self, doc: Doc, sources: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of a document's `sources` in HEAD, by path."""
-        contents: dict[str, bytes] = {}
-        for tree, _ in self.places(doc):
-            blobs = {tree.files[path]: path for path in sources if path in tree.files}
-            contents |= {blobs[blob]: data for blob, data in tree.read_blobs(blobs).items()}
-        return contents
 
     def read_changes(self, findings: Sequence[SourceFinding]) -> list[SourceChange]:
         """Return the changes of the findings, with their bytes."""

@@ -108,9 +108,9 @@ class FileList:
         self._every = (*paths, *gone)
         self._all = frozenset(self._every)
         self._folders: set[str] = set()
-        self._by_name: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+        self._by_name: dict[str, list[str]] = {}
         for path in self._every:
-            self._by_name[path not in self._there].setdefault(posixpath.basename(path), []).append(path)
+            self._by_name.setdefault(posixpath.basename(path), []).append(path)
             folder = posixpath.dirname(path)
             while folder and folder not in self._folders:
                 self._folders.add(folder)
@@ -157,11 +157,10 @@ class FileList:
         if _GLOB.search(reference):
             return [], False
         tail = posixpath.normpath(reference).lstrip("./")
-        for by_name in self._by_name:
-            found = [path for path in by_name.get(posixpath.basename(tail), ()) if f"/{path}".endswith(f"/{tail}")]
-            if found:
-                return found, len(found) == 1
-        return [], False
+        named = self._by_name.get(posixpath.basename(tail), ())
+        found = [path for path in named if f"/{path}".endswith(f"/{tail}")]
+        found = [path for path in found if path in self._there] or found
+        return found, len(found) == 1
 
 
 def _match_glob(pattern: str, paths: Sequence[str]) -> list[str]:

@@ -207,21 +207,22 @@ class Page:
         """Return the commit of `tree` at which the document was last true: its own last change or the noted one,
         whichever is newer. In another repository than the document's it is the one that was there then.
         """
-        log = tree.log
-        is_home = self.is_home(tree)
+        log, is_home = tree.log, self.is_home(tree)
         noted = log.find(self.stated) if self.stated else None
         if noted is None and self.stated_at:
             noted = log.at(self.stated_at)
-        then = self.last
-        if then is None or not is_home:
+        then = [log.commit(noted)] if noted else []
+        if not is_home:
             there = log.at(self.at) if self.at else None
-            newest = log.commits[0] if log.commits and is_home else None  # without a commit it is as new as HEAD
-            then = log.commit(there) if there is not None else newest
-        if noted is not None and (then is None or (is_home and self.last is None) or log.is_newer(noted, then.id)):
-            then = log.commit(noted)
-        if then is not None and is_home:
-            self.at = float(then.at)
-        return then
+            then += [log.commit(there)] if there else []
+        elif self.last is not None:
+            then.append(self.last)
+        elif not then:  # without a commit it is as new as HEAD
+            then += log.commits[:1]
+        newest = min(then, key=log.age, default=None)
+        if newest is not None and is_home:
+            self.at = float(newest.at)
+        return newest
 
     def resolve(self, code: SourceCode, own: str, root: str) -> tuple[list[str], list[tuple[str, str]], dict[str, int]]:
         """Return the files that the document names, the symbols as (path or "", name), and the references that are

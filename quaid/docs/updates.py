@@ -4,16 +4,14 @@ An edit replaces an exact passage. Each proposal is validated against the docume
 becomes a commit in the vault, or a branch in the source repository.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.docs import markup, registry
 from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceChange, excerpt, find_removed, make_patch, read_text, shorten_lines, show_changes
@@ -29,7 +27,6 @@ from quaid.llm import Models
 from quaid.llm.exchange import ItemProblem
 from quaid.local.runs import Judgements, evidence_key
 from quaid.model import Edit, Message, SourceEdit
-from quaid.open_vault import OpenVault
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.text.zones import local_now
@@ -73,8 +70,8 @@ class OpenDoc:
     """A document as it is on the disk, with all that a model is shown of it: a stale one, or without `freshness` one
     that has grown. `why` says so in a sentence.
 
-    `changes` belong to the findings of `freshness`, in their order, then come those of tests; `files` are
-    its sources as they are now, and `head` the commit that has them.
+    `changes` belong to the findings of `freshness`, in their order, then come those of tests; `head` is the commit that
+    has the sources as they are now.
     """
 
     doc: Doc
@@ -82,7 +79,6 @@ class OpenDoc:
     why: str
     freshness: Freshness | None = None
     changes: Sequence[SourceChange] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict)
     head: str | None = None
 
     @property
@@ -168,11 +164,10 @@ class OpenDoc:
             yield "that is more than half of the doc: change no more than is needed"
         if len(after) >= (len(before) if self.freshness is None else 2 * len(before) + TINY):
             yield "the doc would be too long: change no more than is needed"
-        changed = "\n".join([*self.files, *(line for change in self.changes for line in change.lines)])
-        # A claim may have the words of all that is known of the sources.
-        sides = [side for change in self.changes for side in (change.before, change.after)]
-        material = "\n".join([changed, *map(read_text, [*self.files.values(), *sides])])
-        if names := find_invented(before, after, changed, material):
+        changed = "\n".join(line for change in self.changes for line in change.lines)
+        # A claim may have the words of all of the changed sources.
+        sides = [read_text(side) for change in self.changes for side in (change.before, change.after)]
+        if names := find_invented(before, after, changed, "\n".join([changed, *sides])):
             shown = name_first([f"`{name}`" for name in names])
             yield f"`replace` names {shown}, which neither the sources nor the doc do"
 
@@ -213,8 +208,7 @@ def open_stale(trees: SourceTrees, doc: Doc, freshness: Freshness) -> OpenDoc:
     paths = dict.fromkeys(finding.path for finding in found)
     tests = (each for each in trees.read_tests(found) if each.finding.path not in paths)
     changes = (*trees.read_changes(found), *tests)
-    contents = trees.read_sources(doc, [*paths, *freshness.sources])
-    return OpenDoc(doc, data, why, freshness, changes, contents, trees.newest_head(doc))
+    return OpenDoc(doc, data, why, freshness, changes, trees.newest_head(doc))
 
 
 def find_grown(trees: SourceTrees, docs: Iterable[Doc], now: datetime) -> Iterator[OpenDoc]:
@@ -260,30 +254,6 @@ def apply_stored(found: Sequence[Freshness], judgements: Judgements) -> list[Fre
 def clean(text: str) -> str:
     """Return text of a model, a document or a source as one line that is fit for a commit and a question."""
     return headings.one_line(neutralise(admit(text.encode("utf-8", "replace").decode()).text))
-
-
-def apply_update(
-    vault: OpenVault, opened: OpenDoc, update: DocUpdate, judgements: Judgements, *, by_owner: bool
-) -> Proposed | WriteResult:
-    """Commit the update in the vault, `by_owner` in the owner's name, or create a branch in the repository.
-
-    Raises:
-        ProposalError: the repository is not in a state for it, and why; nothing was changed.
-        NoteChangedError: the document was changed since it was read.
-    """
-    doc = opened.doc
-    edit = opened.make_edit(update)
-    if isinstance(edit, SourceEdit):
-        return propose_branch(edit, opened.task, opened.key, judgements)
-
-    def plan() -> WritePlan:
-        if files.read_note(vault.root, doc.rel_path) != edit.before:
-            raise NoteChangedError(doc.rel_path)
-        written = WriteResult(doc.id, doc.rel_path, "set", update.summary)
-        return WritePlan(written, (edit,), opened.write_message(update))
-
-    key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
-    return Writer(vault).write(key, plan, by_owner=by_owner).written
 
 
 def propose_branch(edit: SourceEdit, task: str, key: str, judgements: Judgements) -> Proposed:

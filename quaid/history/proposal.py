@@ -15,7 +15,7 @@ from quaid.errors import GitError, ProposalError
 from quaid.history import commit_folder
 from quaid.history.git import SUBMODULE, Changes, Git, Version
 from quaid.history.repository import find_repository
-from quaid.history.staging import NEW_FILE, REGULAR, IndexEntry, list_entries
+from quaid.history.staging import REGULAR, IndexEntry, list_entries
 from quaid.text.line_ends import with_lf
 from quaid.vault import files
 
@@ -39,12 +39,12 @@ def name_branch(path: str, after: bytes) -> str:
 
 
 def propose_branch(
-    folder: Path, branch: str, path: str, before: bytes | None, after: bytes, message: str, author: tuple[str, str]
+    folder: Path, branch: str, path: str, before: bytes, after: bytes, message: str, author: tuple[str, str]
 ) -> Proposed:
     """Make `branch`, with one commit on HEAD that changes a file, in the repository around `folder`.
 
-    `path` begins at the top of the repository; `before`, None for a new file, and `after` are as on disk. `author` is a
-    name and an e-mail address, the committer's too. Line ends that git turns on the way to the disk are turned back.
+    `path` begins at the top of the repository; `before` and `after` are as on disk. `author` is a name and an e-mail
+    address, the committer's too. Line ends that git turns on the way to the disk are turned back.
     The same again finds its branch.
 
     Raises:
@@ -61,14 +61,11 @@ def propose_branch(
     commit_folder.wait_until_ready(repository, 0.0)
     if not all(access(common / name, W_OK) for name in ("objects", "refs")):
         raise ProposalError(top, f"{common} cannot be written to", "Apply the patch yourself")
-    if git.query("check-ref-format", f"refs/heads/{branch}") is None:
-        raise ProposalError(top, f"{branch!r} is not a valid branch name", "Choose another one")
     base = git.resolve("HEAD")
     if base is None:
         raise ProposalError(top, "it has no commit yet", "Commit something first")
-    old = git.list_tree(base, path).get(path)
-    committed = _read_committed(git, path, before, old)
-    new = Version(old.mode if old else NEW_FILE, git.store(_with_line_ends(committed, before, after)))
+    old, committed = _read_committed(git, path, before, base)
+    new = Version(old.mode, git.store(_with_line_ends(committed, before, after)))
     if new == old:
         raise ProposalError(top, "HEAD has all of the change already", "There is nothing left to do")
     changes: Changes = {path: (old, new)}
@@ -90,14 +87,15 @@ def propose_branch(
     return Proposed(branch, commit)
 
 
-def _read_committed(git: Git, path: str, before: bytes | None, version: Version | None) -> bytes:
-    """Return the bytes that HEAD has at `path`. Raises ProposalError: somebody is at work on the file."""
+def _read_committed(git: Git, path: str, before: bytes, base: str) -> tuple[Version, bytes]:
+    """Return what HEAD, the commit `base`, has at `path`. Raises ProposalError: somebody is at work on the file."""
     top = git.repository.top
+    version = git.list_tree(base, path).get(path)
     mine = list_entries(git, [path]).get(path)
-    if problem := _find_problem(top, path, version, mine, is_new=before is None):
+    if problem := _find_problem(top, path, version, mine):
         raise ProposalError(top, f"{path} {problem}", "Commit or change it yourself")
-    if version is None or mine is None:
-        return b""
+    assert version is not None
+    assert mine is not None
     committed = git.read("read a file", "cat-file", "blob", version.blob)
     try:
         is_on_disk = with_lf(files.read_file(top / path)) == with_lf(committed)
@@ -106,12 +104,12 @@ def _read_committed(git: Git, path: str, before: bytes | None, version: Version 
     if not is_on_disk:
         problem = f"{path} holds what HEAD does not, or a filter of git's changes it"
         raise ProposalError(top, problem, "Commit it first")
-    if before is None or _with_line_ends(committed, before, before) != committed:
+    if _with_line_ends(committed, before, before) != committed:
         raise ProposalError(top, f"{path} is not in HEAD what the change was planned on", "Check the doc again")
-    return committed
+    return version, committed
 
 
-def _find_problem(top: Path, path: str, version: Version | None, mine: IndexEntry | None, *, is_new: bool) -> str:
+def _find_problem(top: Path, path: str, version: Version | None, mine: IndexEntry | None) -> str:
     """Return why a file, which HEAD has as `version` and the index as `mine`, is not to be changed; empty if it may."""
     parents = [top / parent for parent in Path(path).parents if parent != Path()]
     if any((parent / ".git").exists() for parent in parents) or (version and version.mode == SUBMODULE):
@@ -119,7 +117,7 @@ def _find_problem(top: Path, path: str, version: Version | None, mine: IndexEntr
     if any(place.is_symlink() for place in (top / path, *parents)):
         return "is reached by a symbolic link"
     if version is None:
-        return "is not committed" if not is_new or mine is not None or (top / path).exists() else ""
+        return "is not committed"
     if version.mode not in REGULAR:
         return "is not a regular file in HEAD"
     is_as_committed = mine is not None and not mine.unmerged and mine.version == version
@@ -145,9 +143,9 @@ def _find(git: Git, branch: str, changes: Changes) -> Proposed | None:
     return None
 
 
-def _with_line_ends(committed: bytes, before: bytes | None, after: bytes) -> bytes:
+def _with_line_ends(committed: bytes, before: bytes, after: bytes) -> bytes:
     """`after`, planned on `before`, with the line ends of the `committed` file, which is equal but for them."""
-    if before is None or before == committed:
+    if before == committed:
         return after
     # Where its line ends are mixed and `before` has one kind, neither way back is right: they show to be different.
     return with_lf(after) if with_lf(committed) == committed else with_lf(after).replace(b"\n", b"\r\n")

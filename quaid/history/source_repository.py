@@ -93,10 +93,9 @@ class Log:
             name = older
         return found
 
-    def is_newer(self, commit_id: str, other: str) -> bool:
-        """Return whether a commit is listed before another; one that was not read is the oldest."""
-        last = len(self.commits)
-        return self.places.get(commit_id, last) < self.places.get(other, last)
+    def age(self, commit: LoggedCommit) -> int:
+        """The number of newer commits; one that was not read is older than all."""
+        return self.places.get(commit.id, len(self.commits))
 
 
 class SourceRepository:
@@ -228,14 +227,12 @@ class SourceRepository:
 
     def commits_since(self, base: str, *paths: str | None) -> list[LoggedCommit]:
         """The commits after `base` that changed one of `paths`, newest first."""
+        last = self.log.places.get(base, len(self.log.commits))
         touching = {commit.id: commit for path in paths if path for commit in self.log.touching.get(path, ())}
-        newer = [commit for commit in touching.values() if self.log.is_newer(commit.id, base)]
-        return sorted(newer, key=lambda commit: self.log.places[commit.id])
+        return sorted((commit for commit in touching.values() if self.log.age(commit) < last), key=self.log.age)
 
     def renames_since(self, base: str) -> Mapping[str, str]:
-        """Old -> new name of the files that were renamed after a commit (of the log if it is empty), the last name of
-        several.
-        """
+        """Old -> new name of the files that were renamed after a commit, the last name of several."""
         renamed: dict[str, str] = {}
         for commit in self.log.commits[: self.log.places.get(base)]:
             for touch in commit.touches:

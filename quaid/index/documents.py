@@ -129,11 +129,6 @@ def list_stats(connection: IndexConnection) -> Rows:
     return connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
 
 
-def list_projects(connection: IndexConnection) -> dict[str, str | None]:
-    """Return path -> project of every document."""
-    return dict(connection.execute("SELECT path, project FROM documents"))
-
-
 def replace_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)

@@ -1,40 +1,16 @@
-"""Results of reading documents and project files, in local.db: a file is not read again until it has changed."""
+"""Results of reading documents and their sources, in local.db: a file is not read again until it has changed."""
 
 import json
 from collections.abc import Collection, Mapping
-from typing import ClassVar
 
 from quaid.local.tables import Tables
 
 _MAX_BLOBS = 20_000
 
 
-class _Cache(Tables):
-    """One table of values by name. Each has a key, which names everything that the value depends on."""
+class DocChecks(Tables):
+    """The last check of each document (JSON). Each has a key, which names everything that it depends on."""
 
-    COLUMNS: ClassVar[tuple[str, str, str]]
-    """The table, the column of the names, and the column of the values (JSON)."""
-
-    def read(self) -> dict[str, tuple[str, str]]:
-        """Return name -> (key, value)."""
-        table, name, value = self.COLUMNS
-        return {row[0]: (row[1], row[2]) for row in self._rows(f"SELECT {name}, key, {value} FROM {table}")}
-
-    def store(self, values: Mapping[str, tuple[str, str]], gone: Collection[str] = ()) -> None:
-        """Store name -> (key, value), and delete the values of the names that are `gone`."""
-        table, name, value = self.COLUMNS
-        with self._transaction() as connection:
-            connection.executemany(
-                f"INSERT OR REPLACE INTO {table} ({name}, key, {value}) VALUES (?,?,?)",
-                [(each, *stored) for each, stored in values.items()],
-            )
-            connection.executemany(f"DELETE FROM {table} WHERE {name} = ?", [(each,) for each in gone])
-
-
-class DocChecks(_Cache):
-    """The last check of each document."""
-
-    COLUMNS = ("doc_checks", "doc", "found")
     SCHEMA = """
 -- The last check of one document: `key` names all that it rests on, `found` is JSON.
 CREATE TABLE IF NOT EXISTS doc_checks (
@@ -42,18 +18,18 @@ CREATE TABLE IF NOT EXISTS doc_checks (
 ) STRICT, WITHOUT ROWID;
 """
 
+    def read(self) -> dict[str, tuple[str, str]]:
+        """Return document -> (key, check)."""
+        return {doc: (key, found) for doc, key, found in self._rows("SELECT doc, key, found FROM doc_checks")}
 
-class ProjectNotes(_Cache):
-    """The text that a session gets of each file of a project, by its path in the vault."""
-
-    COLUMNS = ("project_notes", "path", "told")
-    SCHEMA = """
--- What a session is told of one file: `key` names its bytes, `told` is JSON, without secrets.
-CREATE TABLE IF NOT EXISTS project_notes (
-    path TEXT PRIMARY KEY, key TEXT NOT NULL, told TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-"""
-    WAIT_MS = 100  # a session that begins does not wait for another process
+    def store(self, checks: Mapping[str, tuple[str, str]], gone: Collection[str] = ()) -> None:
+        """Store document -> (key, check), and delete the checks of the documents that are `gone`."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO doc_checks (doc, key, found) VALUES (?,?,?)",
+                [(doc, *check) for doc, check in checks.items()],
+            )
+            connection.executemany("DELETE FROM doc_checks WHERE doc = ?", [(doc,) for doc in gone])
 
 
 class BlobDefinitions(Tables):

@@ -11,10 +11,10 @@ from quaid.local.database import open_local, translated
 from quaid.redaction import VERSION, admit
 from quaid.sqlite import DAILY, transaction
 
-_MADE_AGAIN = ("model_answers", "project_notes", "doc_checks")
+_MADE_AGAIN = ("model_answers", "doc_checks")
 """Tables of local.db whose rows go whole: half an answer is none."""
 _TEXTS = (
-    *(("model_answers", "answer"), ("project_notes", "told"), ("doc_checks", "found"), ("recall_log", "query")),
+    *(("model_answers", "answer"), ("doc_checks", "found"), ("recall_log", "query")),
     *(("gaps", "text"), ("notes_to_self", "text"), ("janitor_runs", "problem")),
 )
 """The columns with words of people and models, by table."""

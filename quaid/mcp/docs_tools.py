@@ -171,7 +171,7 @@ class DocsTools(Tools):
 
         def read(memory: Memory) -> CallToolResult:
             doc, text, redacted = memory.documentation.read(name, project)
-            ((_, freshness),) = memory.documentation.check_docs([doc])
+            ((_, freshness),) = memory.documentation.check([doc.id], doc.project)
             lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
             if first_line > len(lines):
                 raise BadInputError(f"{one_line(doc.id)} has {len(lines):,} lines; there is no line {first_line:,}.")
@@ -210,7 +210,7 @@ class DocsTools(Tools):
             documentation = memory.documentation
             projects = [documentation.project(project)] if project else documentation.projects()
             catalogue = documentation.catalogue(project)
-            found = documentation.check_docs(catalogue.docs, is_all=project is None)
+            found = documentation.check((), project, catalogue)
             counts = Counter(doc.project for doc, _ in found)
             stale = Counter(doc.project for doc, freshness in found if freshness.is_stale)
             problems = [as_tools(remark) for remark in catalogue.remarks]

@@ -172,7 +172,7 @@ def _rank(
     """The place of the first right hit, 0 when there is none."""
     question, page, heading = asked
     started = time.perf_counter()
-    found = search.search(sources, question, settings, MOST, RecallOptions(depth="fast"))
+    found = search.search(sources, question, settings, RecallOptions(limit=MOST, depth="fast"))
     times.append(time.perf_counter() - started)
     right = [is_right(hit, page, heading) for hit in found.hits]
     rank = right.index(True) + 1 if True in right else 0

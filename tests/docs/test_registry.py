@@ -80,7 +80,7 @@ class TestProjects:
         assert registry.plan_fields(project.path, text, {"state": "archived"}).after == text.replace(
             b"active", b"archived"
         )
-        added = registry.plan_document(project, text, "b.md", None, {"sources": ("src",)}).after
+        added = registry.plan_document(project, text, "b.md", {"sources": ("src",)}).after
         assert added == text.replace(b"  - a.md\r\n", b'  - a.md\r\n  - "b.md <- src"\r\n')
         with pytest.raises(NoteBrokenError):
             registry.plan_fields(project.path, b"---\n[\n---\n", {"state": "archived"})

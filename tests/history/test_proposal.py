@@ -127,19 +127,8 @@ def test_work_that_is_not_committed_is_not_passed_by(house):
 
 def test_what_was_planned_on_something_else_is_refused(house):
     refused(house, "planned on", before=b"something else\n")
-    refused(house, "planned on", before=None)
     put(house, "new.md", b"x\n")
     refused(house, "is not committed", path="new.md", before=b"x\n")
-    refused(house, "is not committed", path="new.md", before=None)
-    refused(house, "not a valid branch name", branch="a..b")
-
-
-def test_a_new_file_can_be_proposed(house):
-    made = propose(house, path="docs/sub/-neu é.md", before=None)
-    assert (
-        git(house, "-c", "core.quotePath=false", "diff", "--name-status", "main", made.branch)
-        == "A\tdocs/sub/-neu é.md"
-    )
 
 
 @pytest.mark.parametrize("name", ["a b.md", "-x.md", "é/日本.md", 'q"\\.md', "tab\there.md"])

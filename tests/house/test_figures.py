@@ -11,9 +11,9 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_000,
-    "record classes": 305,
-    "record fields": 1_790,
+    "lines": 75_900,
+    "record classes": 304,
+    "record fields": 1_786,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 6.0,

@@ -107,8 +107,8 @@ def carry_out(decision: Decision, judgements: Judgements) -> str:
 def index_documents(documentation: Documentation) -> list[str]:
     """Add new projects of the vault, bring the index of the documents up to date, and describe what is new."""
     try:
-        homes = documentation.discover(None).homes
-        news = [f"{home} is a project now. See it with: quaid project show {home}" for home in homes]
+        homes = documentation.discover()
+        news = [f"{home.name} is a project now. See it with: quaid project show {home.name}" for home in homes]
     except QuaidError as error:
         news = [f"New projects could not be looked for: {error}"]
     try:

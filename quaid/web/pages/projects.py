@@ -1,20 +1,27 @@
-"""Pages of projects: the freshness of their documents, the changes of their sources, and proposed updates."""
+"""Pages of projects: the freshness of their documents, the changes of their sources, and proposed updates; without what
+other owners keep private.
+"""
 
 import hashlib
 import shlex
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
 
-from quaid.docs.freshness import PARTS, WORDS, describe
+from quaid.docs.catalogue import Doc
+from quaid.docs.freshness import PARTS, WORDS, Freshness, describe
+from quaid.docs.registry import STATES, Project
+from quaid.docs.source_roots import check_roots, next_step
 from quaid.docs.updates import DocUpdate, OpenDoc
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError
 from quaid.history.proposal import Proposed
 from quaid.memory import Memory
+from quaid.recall.visibility import visible_paths
 from quaid.redaction import admit
-from quaid.report.projects import DocView, ProjectView, check_doc, list_projects, read_project
 from quaid.web.answer import Shown, go_to
 from quaid.web.word_diff import diff_words, read_diff
 
@@ -23,25 +30,63 @@ MAX_DOCS = 200
 """Documents of a project that are listed, those that are stale first."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """A project with its documents, those that are stale first. `records` counts changelogs, dated decisions and the
+    like, which are not checked; `remarks` are sentences about what is missing, moved or refused. `is_checked` says
+    that it was checked just now.
+    """
+
+    project: Project
+    docs: tuple[Freshness, ...]
+    records: int
+    remarks: tuple[str, ...]
+    is_checked: bool
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(found.status for found in self.docs)
+
+    @property
+    def checked(self) -> int:
+        """The number of documents of which something is known: the others are unknown."""
+        return sum(self.counts[status] for status in ("fresh", "moved", "stale"))
+
+
+class DocView(NamedTuple):
+    """A document of a project, how fresh it is, and the diff of each source that made it stale."""
+
+    project: Project
+    doc: Doc
+    freshness: Freshness
+    diffs: Mapping[str, str]
+
+
 def show_projects(memory: Memory, _: Request) -> Mapping[str, Any]:
     """Return all projects as their last check has left them."""
-    return {"views": list_projects(memory)}
+    known = memory.documentation.known()
+    projects = memory.documentation.projects(STATES)
+    return {"views": [_view(memory, each, known) for each in projects if _sees(memory, each.path)]}
 
 
 def show_project(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return a project as its last check has left it."""
-    return _describe_project(read_project(memory, request.path_params["name"]))
+    """Return a project as its last check has left it. No repository is read."""
+    project = _find_project(memory, request.path_params["name"])
+    return _describe_project(_view(memory, project, memory.documentation.known()))
 
 
 def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Check the documents of a project and return it. Raises as `show_project`."""
-    return _describe_project(read_project(memory, request.path_params["name"], is_checked=True))
+    """Check the documents of a project and return it."""
+    project = _find_project(memory, request.path_params["name"])
+    catalogue = memory.documentation.catalogue(project.name)
+    found = [freshness for _, freshness in memory.documentation.check((), project.name, catalogue)]
+    return _describe_project(_view(memory, project, found, catalogue.remarks))
 
 
 def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return a document with what changed of its sources."""
     doc_id = request.query_params.get("id", "")
-    return _describe_doc(memory, check_doc(memory, request.path_params["name"], doc_id))
+    return _describe_doc(memory, _check_doc(memory, request.path_params["name"], doc_id))
 
 
 def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
@@ -130,7 +175,21 @@ def _name(view: DocView) -> Mapping[str, Any]:
 
 
 def _find_doc(memory: Memory, form: Mapping[str, str]) -> DocView:
-    return check_doc(memory, form.get("project", ""), form.get("id", ""))
+    return _check_doc(memory, form.get("project", ""), form.get("id", ""))
+
+
+def _check_doc(memory: Memory, name: str, doc_id: str) -> DocView:
+    project = _find_project(memory, name)
+    ((doc, freshness),) = memory.documentation.check([doc_id], project.name)
+    diffs = memory.documentation.changes([freshness])[doc.id] if freshness.is_stale else {}
+    return DocView(project, doc, freshness, diffs)
+
+
+def _find_project(memory: Memory, name: str) -> Project:
+    project = memory.documentation.project(name)
+    if not _sees(memory, project.path):
+        raise BadInputError(f"There is no project {name!r}. See them with: quaid project list")
+    return project
 
 
 def _doc_path(view: DocView) -> str:
@@ -139,3 +198,28 @@ def _doc_path(view: DocView) -> str:
 
 def _address(project: str, doc_id: str) -> str:
     return f"{HERE}/{quote(project, safe='')}/document?id={quote(doc_id, safe='/:')}"
+
+
+def _view(
+    memory: Memory, project: Project, known: Sequence[Freshness], found: Sequence[str] | None = None
+) -> ProjectView:
+    """Return a project with what is `known` of its documents, and what a check has `found` odd, if there was one."""
+    remarks = (
+        found
+        if found is not None
+        else [
+            f"The source root {root.written} {root.problem}. {next_step(project.name, root)}"
+            for root in check_roots(memory.root, project.source_roots)
+            if root.problem
+        ]
+    )
+    own = {freshness.doc: freshness for freshness in known if project.owns(freshness.doc)}
+    shown = [own[path] for path in visible_paths([*own], memory.whole_index(), memory.visible_index())]
+    docs = [one for one in shown if one.status != "record"]
+    docs.sort(key=lambda one: (not one.is_stale, -one.certainty, one.status == "no sources", one.doc))
+    problems = (f"{project.path}: {problem}" for problem in project.problems)
+    return ProjectView(project, tuple(docs), len(shown) - len(docs), (*problems, *remarks), found is not None)
+
+
+def _sees(memory: Memory, path: str) -> bool:
+    return bool(visible_paths([path], memory.whole_index(), memory.visible_index()))
