@@ -35,6 +35,7 @@ done
 measure answers-beam answers.py --beam --keep "$vaults"
 measure beam beam.py --keep "$vaults"
 measure beam-held-out beam.py --held-out --keep "$vaults"
+measure beam-500k beam.py --size 500K --pool user --keep "$vaults"
 measure realtalk locomo.py --realtalk --keep "$vaults"
 measure longmemeval longmemeval.py --pool user --pool both --keep "$vaults"
 measure precision precision.py

@@ -3,6 +3,7 @@
     python tests/benchmarks/beam.py                       # both pools
     python tests/benchmarks/beam.py --pool user --json result.json
     python tests/benchmarks/beam.py --held-out            # conversations 15 to 20
+    python tests/benchmarks/beam.py --size 500K           # longer ones, which nothing was chosen on either
     python tests/benchmarks/beam.py --set recall.profile=classic --keep /tmp/vaults
 
 A memory is a message; a hit on any chunk of it counts once, at its best rank. Gold are the messages that a question's
@@ -33,7 +34,7 @@ def main() -> None:
     options = _arguments()
     talks = [
         talk
-        for talk in beam_data.load()
+        for talk in beam_data.load(options.size)
         if (not options.only or talk["sample_id"] in options.only)
         and (not options.held_out or talk["sample_id"] in beam_data.HELD_OUT)
     ]
@@ -57,6 +58,7 @@ def ask(talk: dict[str, Any], pool: str, root: Path, *, changes: list[str]) -> A
 def _arguments() -> argparse.Namespace:
     parser = make_parser(__doc__, keep=True)
     parser.add_argument("--pool", choices=POOLS, action="append", help="this pool alone; repeatable")
+    parser.add_argument("--size", default=beam_data.SIZE, help="tokens of a conversation, e.g. 500K (default 100K)")
     parser.add_argument("--held-out", action="store_true", help="conversations 15 to 20, which nothing was chosen on")
     parser.add_argument("--only", action="append", help="a conversation, e.g. beam-3; repeatable")
     parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")

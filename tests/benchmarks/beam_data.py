@@ -18,20 +18,23 @@ from locomo_data import FOLDER, Question, Turn
 
 from quaid import Memory
 
+SIZE = "100K"
+"""Tokens of the conversations in the folder `beam`; those of others are in `beam-500K` and so on."""
 HELD_OUT = {f"beam-{n}" for n in range(15, 21)}
 """Nothing is learned from or chosen on these."""
 _REFERENCES = ("answer", "ideal_answer", "ideal_summary", "ideal_response", "expected_compliance", "rubric")
 _MARK = re.compile(r"\s*->->[\s\d,]*$")
 
 
-def load() -> list[dict[str, Any]]:
-    """The conversations, each with its `sample_id`. Ends the program with a word where the data is missing."""
-    folder = FOLDER / "beam"
+def load(size: str = SIZE) -> list[dict[str, Any]]:
+    """The conversations of a size, each with its `sample_id`. Ends the program with a word where the data is missing."""
+    name = "beam" if size == SIZE else f"beam-{size}"
+    folder = FOLDER / name
     if not folder.is_dir():
-        sys.exit(f"BEAM is not at {folder}: set QUAID_DATA to the folder that holds beam/1/chat.json")
+        sys.exit(f"BEAM is not at {folder}: set QUAID_DATA to the folder that holds {name}/1/chat.json")
     return [
         {
-            "sample_id": f"beam-{each.name}",
+            "sample_id": f"{name}-{each.name}",
             "chat": json.loads((each / "chat.json").read_text(encoding="utf-8")),
             "questions": json.loads((each / "probing_questions.json").read_text(encoding="utf-8")),
         }

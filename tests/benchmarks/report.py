@@ -40,6 +40,7 @@ MADE = {
     "weights": "learn_weights.py",
     "beam": "beam.py",
     "beam-held-out": "beam.py --held-out",
+    "beam-500k": "beam.py --size 500K --pool user",
     "realtalk": "locomo.py --realtalk",
     "longmemeval": "longmemeval.py --pool user --pool both",
     "stages": "stages.py --all",
@@ -55,6 +56,7 @@ SETS = {
     "user": "BEAM, user's messages",
     "both": "BEAM, both sides",
 }
+README_SETS = {"beam-held-out": "BEAM 15–20", "beam-500k": "BEAM 500K", "realtalk": "REALTALK"}
 DASH = "–"
 SHOWN = (*CUTS, "MRR")
 LEFT_OUT = {"random", "oracle", "limit 10", "default limit"}
@@ -100,12 +102,16 @@ def fill(page: str, folder: Path) -> tuple[str, list[str]]:
 
 def fill_readme(page: str, folder: Path) -> str:
     """README.md with its table of held-out sets made anew, where their figures are there."""
-    paths = [folder / f"{name}.json" for name in ("realtalk", "beam-held-out")]
-    if not all(path.exists() for path in paths):
-        return page
-    chats, work = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
-    sets = {"REALTALK, ten chats of real people": chats}
-    sets |= {SETS[pool].replace("BEAM", "BEAM 15–20"): found for pool, found in work["pools"].items()}
+    sets: dict[str, Figures] = {}
+    for name, title in README_SETS.items():
+        path = folder / f"{name}.json"
+        if not path.exists():
+            return page
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        pools = figures.get("pools")
+        sets |= (
+            {SETS[pool].replace("BEAM", title): found for pool, found in pools.items()} if pools else {title: figures}
+        )
     retrievers = [name for name in (*PEERS, "fusion", QUAID) if all(name in found["rows"] for found in sets.values())]
     rows = [
         [f"{name} ({found['questions']} questions)", *(_bounded(found["rows"][each]) for each in retrievers)]
@@ -137,7 +143,7 @@ def render_held_out(figures: Figures) -> str:
     """Quaid against its bare channels and other retrievers, with intervals."""
     pools = {SETS[pool]: found for pool, found in figures["pools"].items()} if "pools" in figures else {"": figures}
     return "\n".join(
-        f"{f'{name}: ' if name else ''}{_head_of(found)}{_against_peers(found)}" for name, found in pools.items()
+        f"{f'{name}: ' if name else ''}{_counts(found)}.\n\n{_against_peers(found)}" for name, found in pools.items()
     )
 
 
@@ -147,7 +153,9 @@ def _against_peers(figures: Figures) -> str:
             f"**{name}**" if name == QUAID else name,
             *(_share(row[cut]) for cut in CUTS),
             _bounds(row["interval"]["R@10"]),
-            f"{row['ahead']['R@10'][0]:+.3f} ({_bounds(row['ahead']['R@10'][1:], '+')})" if "ahead" in row else "",
+            f"{_bounds(row['ahead']['R@10'][:1], '+')} ({_bounds(row['ahead']['R@10'][1:], '+')})"
+            if "ahead" in row
+            else "",
         ]
         for name, row in figures["rows"].items()
         if name == QUAID or "ahead" in row
@@ -175,10 +183,11 @@ def _any_and_all(figures: Figures) -> str:
 
 
 def _head_of(figures: Figures) -> str:
-    return (
-        f"{figures['questions']:,} questions, {figures['conversations']} stores, {figures['turns']:,} memories; "
-        f"{_latency(figures)}.\n\n"
-    )
+    return f"{_counts(figures)}; {_latency(figures)}.\n\n"
+
+
+def _counts(figures: Figures) -> str:
+    return f"{figures['questions']:,} questions, {figures['conversations']} stores, {figures['turns']:,} memories"
 
 
 def _rankings(figures: Figures) -> str:
@@ -347,6 +356,7 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "ablation": render_ablation,
     "beam": render_beam,
     "beam-held-out": render_held_out,
+    "beam-500k": render_held_out,
     "realtalk": render_held_out,
     "longmemeval": render_longmemeval,
     "weights": render_weights,

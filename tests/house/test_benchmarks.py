@@ -207,10 +207,14 @@ def test_a_rival_is_compared_over_whole_conversations(benchmark, tmp_path):
     assert figures["rows"]["hybrid"]["R@10"] == pytest.approx(0.6)
     assert figures["rows"]["fusion"]["interval"]["R@10"] == (0.5, 0.5)
     assert figures["rows"]["fusion"]["ahead"]["R@10"] == pytest.approx((0.1, -0.1, 0.3))
-    assert "| fusion | .500 | .500 | .500 | .500 … .500 | +0.100 (-.100 … +.300) |" in report.render_held_out(figures)
+    assert "| fusion | .500 | .500 | .500 | .500 … .500 | +.100 (-.100 … +.300) |" in report.render_held_out(figures)
     page = "<!-- figures: held-out -->\nold\n<!-- end: held-out -->\n"
     assert report.fill_readme(page, tmp_path) == page
-    for name, found in {"realtalk": figures, "beam-held-out": {"pools": {"user": figures}}}.items():
+    for name, found in {
+        "realtalk": figures,
+        "beam-held-out": {"pools": {"user": figures}},
+        "beam-500k": figures,
+    }.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
     filled = report.fill_readme(page, tmp_path)
     assert "| R@10 (95%) | plain fusion | Quaid |" in filled
