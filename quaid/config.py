@@ -37,7 +37,7 @@ from quaid.settings import (
 from quaid.user_config import changing_user_config, put, read_user_config, user_config_path
 
 _USERS_TABLES = ("models", "embedding", "notifications", "audit")
-_USERS_KEYS = ("capture.people", "offline", "resident", "git.addresses", "git.sign", "git.sync")
+_USERS_KEYS = ("capture.people", "offline", "resident", "git.addresses", "git.sign", "git.sync", "recall.reranker")
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(

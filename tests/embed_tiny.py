@@ -103,14 +103,20 @@ def write_tokenizer(path: Path) -> None:
 
 def reference(weights: dict[str, np.ndarray], ids: list[int], heads: int, epsilon: float, pooling: str) -> np.ndarray:
     """The unit vector of one unpadded text, as the BERT paper has it, in float64."""
+    states = encode(weights, ids, [0] * len(ids), heads, epsilon)
+    pooled = {"mean": states.mean(0), "cls": states[0]}[pooling]
+    return pooled / np.linalg.norm(pooled)
+
+
+def encode(weights: dict[str, np.ndarray], ids: list[int], types: list[int], heads: int, epsilon: float) -> np.ndarray:
+    """The states of the tokens of one unpadded text or pair, in float64."""
     get = {name: value.astype(np.float64) for name, value in weights.items()}.__getitem__
     states = get("embeddings.word_embeddings.weight")[ids] + get("embeddings.position_embeddings.weight")[: len(ids)]
-    states = _norm(states + get("embeddings.token_type_embeddings.weight")[0], "embeddings.", get, epsilon)
+    states = _norm(states + get("embeddings.token_type_embeddings.weight")[types], "embeddings.", get, epsilon)
     layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder."))
     for layer in range(layers):
         states = _layer(states, f"encoder.layer.{layer}.", get, heads, epsilon)
-    pooled = {"mean": states.mean(0), "cls": states[0]}[pooling]
-    return pooled / np.linalg.norm(pooled)
+    return states
 
 
 def _layer(states, prefix, get, heads, epsilon):

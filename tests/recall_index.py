@@ -86,6 +86,7 @@ def ask(
     profile: Profile | None = None,
     judge: Judge | None = None,
     matrix: VectorMatrix | None = None,
+    settings: RecallSettings | None = None,
     **options: Any,
 ) -> Recall:
     """The answer of the pipeline alone. `vectors` are asked of `matrix`, a new one unless given."""
@@ -93,7 +94,7 @@ def ask(
     wanted = RecallOptions(**{"now": NOW, **options})
     if profile is not None and not profile.cut_share and wanted.limit is None and wanted.budget is None:
         wanted = replace(wanted, limit=100)
-    return pipeline.recall(sources, text, RecallSettings(), replace(wanted, profile=profile))
+    return pipeline.recall(sources, text, settings or RecallSettings(), replace(wanted, profile=profile))
 
 
 def everything(**changed: Any) -> Profile:

@@ -20,7 +20,7 @@ from quaid.config import (
 from quaid.place import CONFIG_FILE
 from quaid.user_config import read_user_config, user_config_path
 
-_OF_THE_MODEL = ("embedding.provider", "embedding.model", "embedding.precision")
+_OF_A_MODEL = ("embedding.provider", "embedding.model", "embedding.precision", "recall.reranker")
 
 
 def run_config(
@@ -67,8 +67,8 @@ def run_config(
             return
         written = memory.configure(key, value)
     tell_written(invocation, written)
-    if key in _OF_THE_MODEL:
-        change_model(invocation)
+    if key in _OF_A_MODEL:
+        change_model(invocation, key)
     if variable_of(key) in os.environ:
         invocation.notify(f"{variable_of(key)} is set and goes before what the file says.")
 

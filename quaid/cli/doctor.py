@@ -8,9 +8,9 @@ from typing import Annotated
 
 from quaid.agents.installation import this_machine
 from quaid.cli import terminal as ui
-from quaid.cli.init import embed, fetch_model
+from quaid.cli.init import fetch_models
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import flag
+from quaid.cli.options import argument, flag
 from quaid.cli.remote import describe_distance
 from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history import merge_driver
@@ -140,7 +140,8 @@ def _describe_watcher(watcher: WatcherStatus | None) -> str:
 
 def run_doctor(
     invocation: Invocation,
-    fetch: Annotated[bool, flag("Download the embedding model first if it is missing.", "--fetch")] = False,
+    model: Annotated[str | None, argument("[reranker]", "With --fetch: download this model alone.")] = None,
+    fetch: Annotated[bool, flag("Download the models that are set and missing first.", "--fetch")] = False,
     hooks: Annotated[
         bool, flag("Start what is installed in other programs and check that it works.", "--hooks")
     ] = False,
@@ -152,6 +153,7 @@ def run_doctor(
     Examples:
       quaid doctor
       quaid doctor --fetch
+      quaid doctor --fetch reranker
       quaid doctor --hooks
       quaid doctor --secrets
       quaid doctor --repo
@@ -166,10 +168,8 @@ def run_doctor(
         return _list_secrets(invocation)
     if repo:
         return _measure_repository(invocation)
-    if fetch:
-        with invocation.open() as memory:
-            if fetch_model(invocation, memory, force=True) is None:
-                embed(invocation, memory)
+    if fetch or model:
+        fetch_models(invocation, model)
     with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be opened is a finding
         if merge_driver.set_up(memory.root):
             invocation.notify("git has Quaid merge notes here from now on.")

@@ -6,6 +6,7 @@ import shlex
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +21,13 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, can_answer, flag, option
 from quaid.cli.remote import notify_steering
 from quaid.cli.terminal import count, known, short, styled, titled
-from quaid.errors import BadInputError, QuaidError, VaultExistsError
+from quaid.embed import fetch_weights, open_reranker
+from quaid.embed.weights import RERANKER
+from quaid.errors import BadInputError, QuaidError, UsageError, VaultExistsError
 from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
 from quaid.place import find_vault
+from quaid.settings import EmbeddingSettings
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import MANY, start_embedding
 from quaid.trust import locate_vault
@@ -205,6 +209,28 @@ def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) 
     return str(problem)
 
 
+def fetch_models(invocation: Invocation, only: str | None) -> None:
+    """Fetch the models that are set, trying again at once, and embed; or the reranker alone, set or not."""
+    if only not in {None, "reranker"}:
+        raise UsageError("Only the reranker is fetched by its name: quaid doctor --fetch reranker")
+    with invocation.open() as memory:
+        if not only and fetch_model(invocation, memory, force=True) is None:
+            embed(invocation, memory)
+        if only or memory.settings.recall.reranker:
+            fetch_reranker(invocation, memory)
+
+
+def fetch_reranker(invocation: Invocation, memory: Memory) -> None:
+    """Make the configured reranker ready, or the one that Quaid proposes, and name the next step."""
+    model, offline = memory.settings.recall.reranker or RERANKER, memory.settings.embedding.offline
+    with invocation.progress(memory) as bar:
+        show = partial(bar.update, f"Fetching {model}")
+        fetch_weights(EmbeddingSettings(model=model, offline=offline), show, force=True)
+    open_reranker(model)
+    if not memory.settings.recall.reranker:
+        invocation.notify(f"{model} is here and switched off. Use it with: quaid config recall.reranker {model}")
+
+
 def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[SyncReport, str | None]:
     """Index the notes: their words at once, their vectors as far as a few seconds go. Return why the model is not there
     as well.
@@ -221,10 +247,13 @@ def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[Sync
     return report, problem
 
 
-def change_model(invocation: Invocation) -> None:
-    """Fetch the model that is configured now, and embed with it in the background; the old vectors answer meanwhile."""
+def change_model(invocation: Invocation, key: str) -> None:
+    """Fetch the model that is configured now by `key`, and embed with it; the old vectors answer meanwhile."""
     with invocation.open() as memory:
-        if memory.settings.embedding.provider != "none" and fetch_model(invocation, memory) is None:
+        if key == "recall.reranker":
+            if memory.settings.recall.reranker:
+                fetch_reranker(invocation, memory)
+        elif memory.settings.embedding.provider != "none" and fetch_model(invocation, memory) is None:
             embed(invocation, memory)
 
 

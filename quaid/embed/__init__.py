@@ -1,4 +1,4 @@
-"""Texts to vectors: the local model, services, weights and a cache.
+"""Texts to vectors, and pairs to scores: local models, services, weights and a cache.
 
 May import the base only; numpy, onnxruntime and httpx wait until a vector is asked for.
 Begin with local.py.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, Build, find_build
 from quaid.errors import EmbeddingError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from quaid.embed.local import LocalReranker
     from quaid.embed.services import RemoteEmbedder
 
 AUTO = "auto"
@@ -71,17 +72,33 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
 
     Raises:
         WeightsMissingError: the local model is not in the cache folder yet (see `fetch_weights`).
-        EmbeddingError: the service is on another machine, and `settings.offline` is set.
+        EmbeddingError: the service is on another machine, and `settings.offline` is set; or the model scores pairs.
     """
     settings = resolve(settings)
     if settings.provider == "none":
         return None
     if settings.provider == "local":
-        return _open_local(find_build(settings))
-    embedder = _open_remote(settings)
-    if settings.offline and embedder.goes_to:
-        raise EmbeddingError(f"offline is set, and {settings.provider} is at {embedder.goes_to}")
-    return embedder
+        build = find_build(settings)
+        if build.description.kind == "reranker":
+            raise EmbeddingError(f"{settings.model} is a reranker. Name it in recall.reranker, not in embedding.model")
+        return cast(Embedder, _open_local(build))
+    service = _open_remote(settings)
+    if settings.offline and service.goes_to:
+        raise EmbeddingError(f"offline is set, and {settings.provider} is at {service.goes_to}")
+    return service
+
+
+def open_reranker(model: str) -> LocalReranker:
+    """Return the cross-encoder of this name or in this folder, not yet loaded.
+
+    Raises:
+        WeightsMissingError: it is not in the cache folder yet (see `fetch_weights`).
+        EmbeddingError: the model gives vectors of texts, not scores of pairs.
+    """
+    build = find_build(EmbeddingSettings(model=model))
+    if build.description.kind != "reranker":
+        raise EmbeddingError(f"{model} is an embedding model. Name it in embedding.model, not in recall.reranker")
+    return cast("LocalReranker", _open_local(build))
 
 
 def resolve(settings: EmbeddingSettings) -> EmbeddingSettings:
@@ -112,8 +129,8 @@ def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
 
 
 @lru_cache(maxsize=4)
-def _open_local(build: Build) -> Embedder:
-    """Return one embedder per process, however many memories are open: it is large, and safe to share."""
+def _open_local(build: Build) -> Any:
+    """Return one model per process, however many memories are open: it is large, and safe to share."""
     from quaid.embed.local import open_build
 
     return open_build(build)

@@ -1,12 +1,13 @@
-"""Converts a model as it is published into one that opens at once.
+"""Converts a model as it is published, an embedder or a cross-encoder, into one that opens at once.
 
-That is a BERT-type sentence-transformers folder, one whose weights are packed in 4 bits (packed.py), or a static
-model of model2vec.
+That is a folder with an ONNX graph, which is used as it is, one with a BERT's weights, whose graph is built here, one
+whose weights are packed in 4 bits, or a static model of model2vec.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 import tempfile
@@ -14,14 +15,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
-from quaid.embed.local import CENTRE_FILE, find_centre, open_build, write_vocabulary
+from quaid.embed.local import CENTRE_FILE, FUNCTIONS, LAYERS_FILE, find_centre, open_build, write_vocabulary
 from quaid.embed.quantise import quantise, store_outside
 from quaid.embed.weights import (
+    BUILT,
     GRAPH_FILE,
     GRAPH_WEIGHTS_FILE,
     PACKED_FILE,
+    STATIC,
     TOKENIZER_FILE,
     VECTORS_FILE,
     WEIGHTS_FILE,
@@ -30,6 +33,7 @@ from quaid.embed.weights import (
     Pooling,
     Precision,
     content_of,
+    find_graph,
     parts_of,
     read_prompts,
     stamp_of,
@@ -41,23 +45,22 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    _Layers = dict[str, npt.NDArray[np.float32]]
 
 _PARALLEL = Path(__file__).with_name("parallel.tsv")
 """The same sentences in many languages: a language a line, its code and what all of them say."""
-_STATIC = "model2vec"
 _STATIC_TOKENS = 4096
-_POOLINGS: dict[str, Pooling] = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-}
+_LAST_LAYERS = {"0.Tanh": "pooler.dense", "1.Identity": "classifier"}
+"""Of a BERT for pairs."""
+_DEFAULT_TOKENS = 512
+"""The tokens that a model reads whose files do not say how many; longer chunks are rare."""
 
 
 def convert(source: Path, target: Path, precision: Precision) -> Description:
     """Convert the model in the folder `source` into the folder `target`, which appears whole.
 
     Raises:
-        EmbeddingError: `source` is neither a static model nor one of BERT's type with mean or cls pooling, or a file is
-            missing.
+        EmbeddingError: the model in `source` is of no kind that Quaid can run, or a file is missing.
     """
     import numpy as np
 
@@ -65,17 +68,25 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert-") as name:
         draft = Path(name) / "build"
         draft.mkdir()
-        config = _read_config(source)
-        description = _describe(source, config, precision)
-        _write_model(source, config, draft, description)
-        write_description(draft, description)
+        graph = find_graph(source, precision)
+        config = _read_config(source, graph)
+        description = _describe(source, config, graph, precision)
+        if layers := _write_model(source, config, graph, draft, description):
+            np.savez(draft / LAYERS_FILE, **cast(Any, layers))
         try:  # one word, so that a damaged tokenizer or a wrong shape is found now and not later
-            embedder = open_build(Build(draft, replace(description, centred=False)))
-            vector = embedder.embed_query("trial")
-            assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
+            if graph is None and description.precision == "int8":
+                quantise(draft)
+            trial = open_build(Build(draft, replace(description, centred=False)))
+            numbers = trial.embed_query("trial") if description.kind == "static" else trial.run("trial")
+            kind = "reranker" if len(numbers) == 1 else description.kind
+            assert kind != "reranker" or len(numbers) in {1, 2}, f"it gives {len(numbers)} numbers for a pair"
+            assert np.isfinite(numbers).all(), "it gives other than numbers"
+            description = replace(description, dimension=len(numbers), kind=kind)
+            write_description(draft, description)
         except Exception as error:
             raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
         if description.centred:
+            embedder = open_build(Build(draft, replace(description, centred=False)))
             lines = _PARALLEL.read_text(encoding="utf-8").splitlines()
             parallel = [line.split("\t")[1:] for line in lines]
             sentences = [sentence for line in parallel for sentence in line]
@@ -86,61 +97,93 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
     return description
 
 
-def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
-    sentence = _read_json(source / "sentence_bert_config.json", {})
-    for name in parts_of(source):
+def _describe(source: Path, config: Mapping[str, Any], graph: Path | None, precision: Precision) -> Description:
+    parts = parts_of(source, precision)
+    for name in parts:
         if not (source / name).is_file():
             raise _refusal(source, f"{name} is missing")
     try:
-        prompts, content = read_prompts(source), content_of(source)
+        prompts, content = read_prompts(source), content_of(source, precision)
     except (OSError, ValueError) as error:
         raise _refusal(source, f"it cannot be read: {error}") from error
-    is_static = config["model_type"] == _STATIC
-    positions = _STATIC_TOKENS if is_static else int(config["max_position_embeddings"])
+    if is_static := config.get("model_type") == STATIC:
+        precision = "fp32"
+    elif graph is not None:
+        precision = "fp32" if graph.name == GRAPH_FILE else "int8"
+    sentence = _read_json(source / "sentence_bert_config.json", {})
+    stated = _read_json(source / "tokenizer_config.json", {}).get("model_max_length")
+    limits = (sentence.get("max_seq_length"), stated, config.get("max_position_embeddings"))
+    is_whole = any("ForSequenceClassification" in name for name in config.get("architectures") or ())
+    last = [folder for kind, folder in _list_modules(source) if kind == "Dense"][-1:]
+    is_pair = is_whole or any(_read_json(folder / "config.json").get("out_features") == 1 for folder in last)
     return Description(
         content=content,
-        precision="fp32" if is_static else precision,
-        pooling="mean" if is_static else _read_pooling(source),
-        max_tokens=min(int(sentence.get("max_seq_length") or positions), positions),
-        dimension=int(config["hidden_dim" if is_static else "hidden_size"]),
-        source_stamp=stamp_of(source / parts_of(source)[0]),
+        precision=precision,
+        pooling="mean" if is_static else "cls" if is_whole else _read_pooling(source),
+        max_tokens=min((int(limit) for limit in limits if limit), default=_DEFAULT_TOKENS),
+        dimension=int(config["hidden_dim"]) if is_static else 0,
+        source_stamp=stamp_of(source / parts[0]),
         lowercase=bool(sentence.get("do_lower_case", False)),
         query_prompt=str(prompts.get("query", "")),
         text_prompt=str(prompts.get("document", prompts.get("passage", ""))),
-        kind="static" if is_static else "bert",
+        kind="static" if is_static else "reranker" if is_pair else "bert",
         centred=bool(config.get("centred")),
     )
 
 
-def _read_config(source: Path) -> dict[str, Any]:
-    config: dict[str, Any] = _read_json(source / "config.json")
-    if config.get("model_type") == _STATIC:
-        if "hidden_dim" not in config:
-            raise _refusal(source, "config.json lacks hidden_dim")
+def _read_config(source: Path, graph: Path | None) -> dict[str, Any]:
+    config: dict[str, Any] = _read_json(source / "config.json", None if graph is None else {})
+    if graph is not None:
         return config
-    wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
-    for key, value in wanted.items():
-        if config.get(key, value) != value:
-            raise _refusal(source, f"its {key} is {config[key]!r}, not {value!r}")
-    missing = [key for key in ("hidden_size", "num_hidden_layers", "num_attention_heads") if key not in config]
-    if missing:
-        raise _refusal(source, f"config.json lacks {missing[0]}")
-    config.setdefault("max_position_embeddings", 512)
+    is_static = config.get("model_type") == STATIC
+    for key, value in BUILT.items():
+        if not is_static and config.get(key, value) != value:
+            raise _refusal(source, f"its {key} is {config[key]!r}, not {value!r}, and there is no ONNX graph")
+    for key in ("hidden_dim",) if is_static else ("hidden_size", "num_hidden_layers", "num_attention_heads"):
+        if key not in config:
+            raise _refusal(source, f"config.json lacks {key}")
+    config.setdefault("max_position_embeddings", _STATIC_TOKENS if is_static else _DEFAULT_TOKENS)
     return config
 
 
+def _list_modules(source: Path) -> list[tuple[str, Path]]:
+    """Return the kind and the folder of each part of a sentence-transformers model."""
+    modules = _read_json(source / "modules.json", [])
+    kinds = [str(each.get("type", "")).rpartition(".")[2] for each in modules]
+    folders = [str(each.get("path", f"{number}_{kinds[number]}")) for number, each in enumerate(modules)]
+    return [(kind, source / folder) for kind, folder in zip(kinds, folders, strict=True)]
+
+
 def _read_pooling(source: Path) -> Pooling:
-    for module in _read_json(source / "modules.json", []):
-        kind = str(module.get("type", "")).rpartition(".")[2]
-        if kind not in {"Transformer", "Pooling", "Normalize"}:
-            raise _refusal(source, f"it has a {kind} layer after the encoder")
-    modes = _read_json(source / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
-    chosen = [key for key, value in modes.items() if key.startswith("pooling_mode") and value]
-    if chosen == ["pooling_mode"]:
-        chosen = [f"pooling_mode_{modes['pooling_mode']}_token{'' if modes['pooling_mode'] == 'cls' else 's'}"]
-    if len(chosen) != 1 or chosen[0] not in _POOLINGS:
-        raise _refusal(source, f"its pooling is {' + '.join(chosen) or 'not given'}, neither mean nor cls")
-    return _POOLINGS[chosen[0]]
+    folder = next((folder for kind, folder in _list_modules(source) if kind == "Pooling"), source / "1_Pooling")
+    modes = _read_json(folder / "config.json", {"pooling_mode": "mean"})
+    chosen = [
+        value if key == "pooling_mode" else re.sub("^pooling_mode_|_tokens?$", "", key)
+        for key, value in modes.items()
+        if key.startswith("pooling_mode") and value
+    ]
+    if len(chosen) != 1 or chosen[0] not in get_args(Pooling):
+        known = ", ".join(get_args(Pooling))
+        raise _refusal(source, f"its pooling is {' + '.join(chosen) or 'not given'}, none of {known}")
+    return cast(Pooling, chosen[0])
+
+
+def _read_layers(source: Path) -> _Layers:
+    """Return the weights of the layers after the pooling, each called `<number>.<function>.<name>`."""
+    from safetensors.numpy import load_file
+
+    layers: _Layers = {}
+    for number, (kind, folder) in enumerate(_list_modules(source)):
+        if kind in {"Transformer", "Pooling", "Normalize"}:
+            continue
+        function = kind
+        if kind == "Dense":
+            function = str(_read_json(folder / "config.json").get("activation_function", "Tanh")).rpartition(".")[2]
+        if function not in FUNCTIONS:
+            raise _refusal(source, f"it has a {function} layer after the encoder")
+        for name, weight in load_file(folder / WEIGHTS_FILE).items():
+            layers[f"{number}.{function}.{name.rpartition('.')[2]}"] = weight.astype("float32")
+    return layers
 
 
 def _read_json(path: Path, default: Any = None) -> Any:
@@ -152,31 +195,38 @@ def _read_json(path: Path, default: Any = None) -> Any:
         raise _refusal(path.parent, f"{path.name} cannot be read: {error}") from error
 
 
-def _write_model(source: Path, config: Mapping[str, Any], draft: Path, description: Description) -> None:
+def _write_model(
+    source: Path, config: Mapping[str, Any], graph: Path | None, draft: Path, description: Description
+) -> _Layers:
+    """Write the graph, or the table, and the tokenizer; return the last layers of a cross-encoder's weights."""
     import numpy as np
+    from safetensors import SafetensorError, safe_open
 
-    if (source / PACKED_FILE).exists():
-        try:
+    layers: _Layers = {}
+    try:
+        if (source / PACKED_FILE).exists():
             packed = PackedModel(source / PACKED_FILE)
             write_graph(draft, config, description, packed)
-        except (ValueError, TypeError) as error:
-            raise _refusal(source, f"{PACKED_FILE} cannot be read: {error}") from error
-        write_vocabulary(draft, packed.pieces, packed.scores)
-    else:
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(source / WEIGHTS_FILE, framework="numpy") as file:
-                stored = StoredModel(file)
-                if description.kind == "static":
-                    np.save(draft / VECTORS_FILE, stored.weight("embeddings"))
-                else:
-                    write_graph(draft, config, description, stored)
-        except (SafetensorError, TypeError) as error:
-            raise _refusal(source, f"{WEIGHTS_FILE} cannot be read: {error}") from error
+            write_vocabulary(draft, packed.pieces, packed.scores)
+            return layers
+        layers = _read_layers(source)
         shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
-    if description.precision == "int8":
-        quantise(draft)
+        if graph is not None:
+            for path in (graph, *graph.parent.glob(f"{graph.name}?data*")):  # the graph names its data
+                shutil.copyfile(path, draft / (GRAPH_FILE if path == graph else path.name))
+            return layers
+        with safe_open(source / WEIGHTS_FILE, framework="numpy") as file:
+            stored = StoredModel(file)
+            if description.kind == "static":
+                np.save(draft / VECTORS_FILE, stored.weight("embeddings"))
+            else:
+                write_graph(draft, config, description, stored)
+            for layer, name in _LAST_LAYERS.items() if "classifier.weight" in stored.names else ():
+                layers |= {f"{layer}.{part}": stored.weight(f"{name}.{part}") for part in ("weight", "bias")}
+    except (SafetensorError, OSError, TypeError, ValueError) as error:
+        weights = parts_of(source, description.precision)[0]
+        raise _refusal(source, f"{weights} cannot be read: {error}") from error
+    return layers
 
 
 class StoredModel:
@@ -186,20 +236,21 @@ class StoredModel:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
+        self.names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
 
     def weight(self, name: str) -> npt.NDArray[np.float32]:
         """Return a tensor. Raises TypeError: there is none of that name."""
-        if name not in self._names:
+        if name not in self.names:
             raise TypeError(f"{name} is missing")
-        tensor: npt.NDArray[np.float32] = self._file.get_tensor(self._names[name]).astype("float32")
+        tensor: npt.NDArray[np.float32] = self._file.get_tensor(self.names[name]).astype("float32")
         return tensor
 
 
 def _refusal(source: Path, why: str) -> EmbeddingError:
     return EmbeddingError(
         f"Quaid cannot run the model in {source} ({why}). "
-        'Name a BERT-type sentence-transformers folder, or use all-MiniLM-L6-v2, in quaid.toml: embedding.model = "…"'
+        "Name a folder with tokenizer.json and model.onnx, or with a BERT's model.safetensors and config.json, or a "
+        "built-in model."
     )
 
 
@@ -238,33 +289,26 @@ class PackedModel:
     def __init__(self, path: Path) -> None:
         import numpy as np
 
-        self._data = np.memmap(path, np.uint8, "r")
+        self._data, self._place = np.memmap(path, np.uint8, "r"), 0
         self._tensors: dict[str, tuple[bool, int, int, int]] = {}
         """Whether a tensor is packed, how many numbers it has, its place and its size in bytes, by its short name."""
         try:
-            if bytes(self._data[:4]) != _MAGIC:
+            if self._take("4sI")[0] != _MAGIC:
                 raise ValueError("it does not begin as a packed model does")
-            place = 8  # the magic word and a version
-            self.hidden, self.layers, self.heads, self.wide, self._words, self._positions, self._types = self._take(
-                "7i", place
-            )
-            (self.epsilon, block), place = self._take("fi", place + 28), place + 36
-            if block != BLOCK:
+            self.hidden, self.layers, _, self.wide, self._words, self._positions, self._types = self._take("7i")
+            if (block := self._take("fi")[1]) != BLOCK:
                 raise ValueError(f"its blocks have {block} weights, not {BLOCK}")
-            (count, *_), place = self._take("5i", place), place + 20
-            (length,), place = self._take("Q", place), place + 8
-            bounds, place = self._array("<u4", count + 1, place), place + 4 * (count + 1)
-            self.scores, place = self._array("<f4", count, place), place + 4 * count
-            text, place = bytes(self._data[place : place + length]), place + length
+            count, *_, length = self._take("5iQ")
+            bounds = self._take(f"{count + 1}I")
+            self.scores = self._take(f"{count}f")
+            text = self._take(f"{length}s")[0]
             self.pieces = [text[start:end].decode() for start, end in pairwise(bounds)]
-            (_, size), place = self._take("iI", place), place + 8
-            place += size  # what the normaliser replaces, which is NFKC
-            (count,), place = self._take("i", place), place + 4
-            for _ in range(count):
-                (length,), place = self._take("H", place), place + 2
-                name, place = bytes(self._data[place : place + length]).decode(), place + length
-                kind, numbers, offset, size = self._take("BIQQ", place)
-                self._tensors[name], place = (kind == _PACKED, numbers, offset, size), place + 21
+            _, size = self._take("iI")
+            self._place += size  # what the normaliser replaces, which is NFKC
+            for _ in range(self._take("i")[0]):
+                name = self._take(f"{self._take('H')[0]}s")[0].decode()
+                kind, *rest = self._take("BIQQ")
+                self._tensors[name] = (kind == _PACKED, *rest)
             self._names = dict(_EMBEDDINGS)
             for layer in range(self.layers):
                 for part, short in _PARTS.items():
@@ -290,7 +334,7 @@ class PackedModel:
             bits, scales = self._blocks(short)
             values = ((bits.astype(np.float32) - 8) * scales[:, None]).reshape(-1)
         else:
-            values = self._array("<f4", numbers, offset)
+            values = np.frombuffer(self._data, "<f4", numbers, offset).astype("f4")
         columns = self.wide if short.endswith(".fo.w") else self.hidden
         is_matrix = is_packed or short in self._shapes
         return values.reshape(-1, columns) if is_matrix else values
@@ -318,14 +362,11 @@ class PackedModel:
         scales = blocks[:, :2].copy().view("<f2").reshape(-1).astype(np.float32)
         return np.concatenate([packed & 15, packed >> 4], axis=1), scales
 
-    def _take(self, form: str, place: int) -> tuple[Any, ...]:
-        return struct.unpack_from(f"<{form}", self._data.data, place)
-
-    def _array(self, form: str, count: int, place: int) -> npt.NDArray[Any]:
-        import numpy as np
-
-        values = np.frombuffer(self._data, form, count, place)
-        return values.astype(form[1:])
+    def _take(self, form: str) -> tuple[Any, ...]:
+        """Return the values that come next."""
+        values = struct.unpack_from(f"<{form}", self._data.data, self._place)
+        self._place += struct.calcsize(f"<{form}")
+        return values
 
 
 # -- the ONNX graph of a BERT encoder ---------------------------------------------------------------------------------
@@ -340,18 +381,18 @@ def write_graph(
 ) -> None:
     """Write the graph of a BERT encoder, as config.json describes it, into `folder`.
 
-    Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `pooled`, float32 [batch, hidden], not
-    normalised.
+    Inputs `input_ids`, `attention_mask` and, of a cross-encoder, `token_type_ids`, int64 [batch, length]; one output,
+    float32 [batch, length, hidden].
     """
     epsilon, heads = float(config.get("layer_norm_eps", 1e-12)), int(config["num_attention_heads"])
+    inputs = ["input_ids", "attention_mask"] + ["token_type_ids"] * (description.kind == "reranker")
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         graph = _Graph(weights, file)
-        hidden = _embed_tokens(graph, epsilon)
+        hidden = _embed_tokens(graph, epsilon, of_pairs=len(inputs) == 3)
         graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
         for layer in range(int(config["num_hidden_layers"])):
             hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, heads, epsilon)
-        _add_pooling(graph, hidden, description.pooling)
-        model = graph.finish(description.dimension)
+        model = graph.finish(inputs, hidden)
     (folder / GRAPH_FILE).write_bytes(model)
 
 
@@ -397,21 +438,18 @@ class _Graph:
         """Store a linear layer's weight, transposed from [out, in] to [in, out]."""
         return self.stored(name, self.weight(name).T)
 
-    def finish(self, hidden: int) -> bytes:
+    def finish(self, names: list[str], states: str) -> bytes:
         from onnx import TensorProto, helper
 
-        inputs = [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
-            for name in ("input_ids", "attention_mask")
-        ]
-        output = helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["batch", hidden])
+        inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
+        output = helper.make_tensor_value_info(states, TensorProto.FLOAT, ["batch", "length", None])
         graph = helper.make_graph(self._nodes, "encoder", inputs, [output], self._tensors)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
         return bytes(model.SerializeToString())
 
 
-def _embed_tokens(graph: _Graph, epsilon: float) -> str:
+def _embed_tokens(graph: _Graph, epsilon: float, *, of_pairs: bool) -> str:
     import numpy as np
 
     words = graph.words
@@ -429,9 +467,12 @@ def _embed_tokens(graph: _Graph, epsilon: float) -> str:
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     start = graph.constant("start", np.array([0], np.int64))
     graph.node("Slice", ["positions", start, "length", start], "placed")
-    graph.node("Add", ["words", "placed"], "embedded")
+    embedded = graph.node("Add", ["words", "placed"], "placed_words")
+    if of_pairs:
+        graph.node("Gather", [graph.stored("types", types - types[0]), "token_type_ids"], "typed")
+        embedded = graph.node("Add", [embedded, "typed"], "typed_words")
     scale, bias = _norm(graph, "embeddings.LayerNorm")
-    return graph.node("LayerNormalization", ["embedded", scale, bias], "layer_in", axis=-1, epsilon=epsilon)
+    return graph.node("LayerNormalization", [embedded, scale, bias], "layer_in", axis=-1, epsilon=epsilon)
 
 
 def _encode_layer(graph: _Graph, prefix: str, hidden: str, heads: int, epsilon: float) -> str:
@@ -459,17 +500,3 @@ def _add_and_norm(graph: _Graph, prefix: str, value: str, residual: str, epsilon
 
 def _norm(graph: _Graph, prefix: str) -> tuple[str, str]:
     return graph.vector(f"{prefix}.weight"), graph.vector(f"{prefix}.bias")
-
-
-def _add_pooling(graph: _Graph, hidden: str, pooling: Pooling) -> None:
-    """Reduce [batch, length, hidden] to [batch, hidden]. A mean is left as a sum: only its direction counts."""
-    import numpy as np
-
-    if pooling == "cls":
-        graph.node("Gather", [hidden, graph.constant("first", np.array(0, np.int64))], "pooled", axis=1)
-        return
-    axis = graph.constant("length_axis", np.array([1], np.int64))
-    graph.node("Cast", ["attention_mask"], "mask_float", to=1)
-    graph.node("Unsqueeze", ["mask_float", axis], "mask_row")
-    graph.node("MatMul", ["mask_row", hidden], "summed")
-    graph.node("Squeeze", ["summed", axis], "pooled")

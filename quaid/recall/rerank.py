@@ -1,4 +1,6 @@
-"""A model's judgement of the best candidates: a grade for each, and the question as a statement (HyDE), in one call."""
+"""The judgement of the best candidates: by a language model, a grade for each and the question as a statement (HyDE) in
+one call; by a local cross-encoder, a logit for each.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
+
+from quaid.embed import open_reranker
+from quaid.errors import EmbeddingError, WeightsMissingError
+from quaid.recall.search import Search, convex, min_max
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
@@ -25,6 +31,11 @@ BEST_GRADE = 5
 RERANK_BUDGET_S = 2.5
 """A recall waits this long for the model's grades in total; late ones are dropped."""
 SHARE = 0.6
+"""The part of the new score that is the judgement's; the rest is the score from before it."""
+MAX_SCORED = 30
+"""The best candidates, which a cross-encoder reads."""
+SCORING_BUDGET_S = 0.3
+"""A recall waits this long for a cross-encoder; candidates that it has not read by then keep their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +107,39 @@ def judge_memories(models: Models, query: str, memories: Sequence[Document], bud
 def blend(score: float, grade: int) -> float:
     """Return `0.6 * grade / 5 + 0.4 * score`."""
     return SHARE * grade / BEST_GRADE + (1 - SHARE) * score
+
+
+def score_pairs(search: Search, model: str) -> None:
+    """Let a local cross-encoder order the best, within its time budget. What it has not read keeps its place, and the
+    answer says so. A note whose name is the question stays first.
+    """
+    called = search.called_chunks()
+    best = [each for each in search.ranked if each.chunk_id not in called][:MAX_SCORED]
+    with search.trace.stage("score_pairs") as noted:
+        texts = [f"{each.turn_speaker or ''}: {each.text}".removeprefix(": ")[:MAX_CHARACTERS] for each in best]
+        try:
+            logits = open_reranker(model).score(search.query.text, texts, SCORING_BUDGET_S)
+        except (WeightsMissingError, EmbeddingError) as error:
+            search.degraded.append(f"reranker: {error}")
+            return
+        scored = {each.chunk_id: logit for each, logit in zip(best, logits, strict=True) if logit is not None}
+        noted |= {"candidates": len(best), "scored": len(scored)}
+    if len(scored) < len(best):
+        read = f"{len(scored)} of {len(best)} candidates were read in {1000 * SCORING_BUDGET_S:.0f} ms"
+        search.degraded.append(f"reranker: {read}; the others keep their places")
+    search.scores |= reorder(search.scores, scored)
+    search.ranked.sort(key=lambda each: -search.scores[each.chunk_id])  # equal ones keep their order
+
+
+def reorder(scores: Mapping[int, float], logits: Mapping[int, float]) -> dict[int, float]:
+    """Return the scores of the candidates that have a logit, ordered by both: `0.6 * logit + 0.4 * score`, each moved
+    to [0, 1] over these candidates. The best gets the best of their scores, and so on.
+
+    So a model that nobody has calibrated changes the order alone: what is in doubt or too far behind the best stays so.
+    Source: Bruch et al., "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023 (`convex`).
+    """
+    before = {chunk_id: scores[chunk_id] for chunk_id in logits}
+    scaled, scaled_logits = (min_max([*each.items()], min(each.values(), default=0.0)) for each in (before, logits))
+    fused = convex(scaled, scaled_logits, SHARE)
+    order = sorted(before, key=lambda chunk_id: -fused[chunk_id])
+    return dict(zip(order, sorted(before.values(), reverse=True), strict=True))

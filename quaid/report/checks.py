@@ -22,7 +22,7 @@ from quaid.agents.installation import our_command
 from quaid.config import person_of
 from quaid.docs.registry import read_projects
 from quaid.docs.source_roots import check_roots, next_step
-from quaid.embed import AUTO, destination, resolve
+from quaid.embed import AUTO, destination, open_reranker, resolve
 from quaid.embed.weights import MULTILINGUAL_MODEL
 from quaid.errors import QuaidError, SettingError, WeightsMissingError
 from quaid.history import commit_folder, commit_hook, merge_driver
@@ -378,8 +378,10 @@ def check_index(memory: Memory) -> Iterator[CheckResult]:
 
 
 def check_weights(memory: Memory) -> Iterator[CheckResult]:
-    """Check that the embedding model is on this machine, unless it is switched off."""
-    settings = memory.settings.embedding
+    """Check that the embedding model is on this machine, unless it is switched off, and the reranker, if one is set."""
+    settings, reranker = memory.settings.embedding, memory.settings.recall.reranker
+    if reranker:
+        open_reranker(reranker)
     if settings.provider == "none":
         what = "Embedding is switched off; recall uses words and graph only"
         yield CheckResult(what, "quaid config embedding.provider local")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 
 import numpy as np
+import onnx
 import pytest
 from embed_tiny import HEADS, HIDDEN, MAX_TOKENS, SPECIAL, WORDS, random_weights, reference, write_tiny_model
 
 from quaid.embed import fetch_weights, open_embedder
+from quaid.embed.convert import convert
 from quaid.errors import EmbeddingError, WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -138,11 +141,50 @@ def test_a_model_of_another_kind_is_refused_by_name(tmp_path, config, named):
     assert not list((tmp_path / "cache").rglob("model.onnx"))
 
 
-def test_a_layer_after_the_pooling_is_refused(tmp_path):
+def test_a_layer_that_is_not_known_is_refused_by_name(tmp_path):
     folder = write_tiny_model(tmp_path / "model")
-    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Dense"}]')
-    with pytest.raises(EmbeddingError, match="Dense"):
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.CNN"}]')
+    with pytest.raises(EmbeddingError, match="a CNN layer"):
         open_tiny(folder)
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]')
+    (folder / "2_Dense").mkdir()
+    (folder / "2_Dense" / "config.json").write_text("{}")
+    with pytest.raises(EmbeddingError, match=r"cannot be read: .*2_Dense"):
+        open_tiny(folder)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_the_pooling_of_a_graph_is_that_of_its_folder(tmp_path, pooling):
+    """The graph is that of another build, under the name and with the other inputs that an export gives it."""
+    source = write_tiny_model(tmp_path / "source")
+    convert(source, tmp_path / "build", "fp32")
+    folder = tmp_path / "model"
+    (folder / "onnx").mkdir(parents=True)
+    shutil.copy(tmp_path / "build" / "model.onnx", folder / "onnx")
+    shutil.copy(tmp_path / "build" / "weights.bin", folder / "onnx" / "model.onnx_data")
+    graph = (folder / "onnx" / "model.onnx").read_bytes()
+    assert b"weights.bin" in graph
+    model = onnx.load_from_string(graph)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            entry.value = "model.onnx_data" if entry.key == "location" else entry.value
+    (folder / "onnx" / "model.onnx").write_bytes(model.SerializeToString())
+    shutil.copy(source / "tokenizer.json", folder)
+    (folder / "config.json").write_text('{"model_type": "xlm-roberta", "max_position_embeddings": 16}')
+    (folder / "modules.json").write_text('[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "p"}]')
+    (folder / "p").mkdir()
+    (folder / "p" / "config.json").write_text(json.dumps({"pooling_mode": pooling}))
+    embedder = open_tiny(folder)
+    expected = [reference(random_weights(7), token_ids(text), HEADS, 1e-12, pooling) for text in TEXTS]
+    assert np.abs(embedder.embed(TEXTS) - expected).max() < 1e-5
+    assert embedder.fingerprint.split("/")[2:4] == ["fp32", pooling]
+
+
+def test_a_folder_without_weights_says_what_quaid_runs(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    with pytest.raises(EmbeddingError, match=r"'xlm-roberta', not 'bert', and there is no ONNX graph.*model\.onnx"):
+        open_tiny(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])

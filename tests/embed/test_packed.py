@@ -157,7 +157,7 @@ def test_a_damaged_packed_model_is_refused_by_name(source, tmp_path, damage):
 def test_the_vocabulary_is_read_back(source):
     model = PackedModel(source[0] / PACKED_FILE)
     assert model.pieces == PIECES
-    assert model.scores.tolist() == SCORES
+    assert [*model.scores] == SCORES
 
 
 @pytest.fixture(scope="module")

@@ -313,7 +313,7 @@ def test_a_cache_that_was_copied_with_other_times_is_valid_and_read_once(hub, tm
     source = tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors"
     os.utime(source, ns=(1, 1))
     assert open_embedder(SETTINGS).dimension == HIDDEN
-    monkeypatch.setattr(weights, "content_of", lambda _: pytest.fail("the weights were read a second time"))
+    monkeypatch.setattr(weights, "content_of", lambda *_: pytest.fail("the weights were read a second time"))
     assert open_embedder(SETTINGS).dimension == HIDDEN
     assert hub.requests == len(FILES)
 

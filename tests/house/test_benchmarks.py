@@ -335,3 +335,23 @@ def teardown_module():
         "scale",
     ):
         sys.modules.pop(name, None)
+
+
+def test_a_reranker_is_recommended_only_where_no_set_falls_and_one_gains(benchmark):
+    reranker = benchmark("reranker")
+
+    def rows(off, on):
+        made = {"Hit@10": 0.0, "NDCG@10": 0.0, "MRR": 0.0, "ms": 5.0, "read": 1.0}
+        return {
+            name: [{**made, **dict.fromkeys(reranker.CUTS, value)} for value in values]
+            for name, values in (("off", off), ("on", on))
+        }
+
+    better = reranker.compare([rows([0.5, 0.4], [0.6, 0.6]), rows([0.2, 0.3], [0.3, 0.5])])
+    assert better["R@10"]["gain"] == pytest.approx(0.15)
+    assert better["R@10"]["low"] > 0
+    worse = reranker.compare([rows([0.5, 0.4], [0.6, 0.2]), rows([0.2, 0.3], [0.2, 0.3])])
+    same = reranker.compare([rows([0.5], [0.5]), rows([0.2], [0.2])])
+    assert reranker.decide({"one": better, "other": same}).startswith("Recommended: one gains")
+    assert reranker.decide({"one": better, "other": worse}).startswith("Not recommended: other R@5, other R@10 falls")
+    assert reranker.decide({"one": same}).startswith("Not recommended: no set")

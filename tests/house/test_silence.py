@@ -36,14 +36,16 @@ EMBEDDED = """
 import sys, pathlib
 from embed_tiny import write_tiny_model
 from secret_samples import KEYS
-from quaid.embed.convert import convert
-from quaid.embed import open_embedder
+from cross_encoder import write_matcher
+from quaid.embed import fetch_weights, open_embedder, open_reranker
 from quaid.settings import EmbeddingSettings
 folder = write_tiny_model(pathlib.Path(sys.argv[1]) / "tiny")
-from quaid.embed import fetch_weights
+pairs = write_matcher(pathlib.Path(sys.argv[1]) / "pairs", {})
 settings = EmbeddingSettings(model=str(folder), precision="fp32", offline=True)
 fetch_weights(settings)
-print(len(open_embedder(settings).embed(list(KEYS.values()))) == len(KEYS))
+fetch_weights(EmbeddingSettings(model=str(pairs), offline=True))
+texts = list(KEYS.values())
+print(len(open_embedder(settings).embed(texts)) == len(open_reranker(str(pairs)).score("key", texts, 600)) == len(KEYS))
 """
 STORED = """
 import sys
