@@ -6,7 +6,7 @@ new option counts for the page that describes its siblings, and a body counts on
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quaid.docs.definitions import Definition, Definitions, Part, SymbolChange
@@ -32,8 +32,6 @@ EACH_FURTHER = 0.7
 HISTORY, HISTORY_STATED = 2.5, 2.0
 """The weight of what changed with a page before; less where its owner named the sources."""
 _MANY_FILES, _FEW_COMMITS = 40, 2
-_PERIOD, _PERIODS = 30, 300
-"""Commits in which the pages that change are counted, and the last ones that are looked at."""
 _MIN_SCOPE = 3
 _MIN_SIBLINGS = 2
 MEMBERS = frozenset({"method", "field", "entry", "table", "member", "property", "variable"})
@@ -143,20 +141,6 @@ def count_pages(mentions: Iterable[Iterable[str]]) -> Counter[str]:
 
 
 # -- what changes together ---------------------------------------------------------------------------------------------
-
-
-def page_rate(mainline: Log, pages: Collection[str]) -> float:
-    """Return the part of `pages` that usually changes within `_PERIOD` commits."""
-    changed, periods = 0, 0
-    length = min(_PERIODS, len(mainline.commits))
-    for page in pages:
-        touches = [(mainline.places[commit.id], touch, commit) for commit, touch in mainline.changes(page)]
-        born = next((place for place, touch, _ in touches if touch.before is None), length)
-        periods += min(born, length) // _PERIOD
-        last = min(born, length) // _PERIOD * _PERIOD
-        few = (place for place, _, commit in touches if place < last and len(commit.touches) <= _MANY_FILES)
-        changed += len({place // _PERIOD for place in few})
-    return changed / periods if periods else 1.0
 
 
 def list_shares(mainline: Log, base: LoggedCommit, page: str, paths: Iterable[str]) -> dict[str, float]:

@@ -39,8 +39,6 @@ PARTS: Mapping[str, str] = {
 """What changed of a symbol, as it is shown."""
 _MIN_STALE = 3
 """Documents that may be stale however few a project has."""
-_MORE = 2
-"""Times the usual number of changed pages may be stale by guessed symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +144,12 @@ class Freshness:
         return cls(**shape | {key: tuple(shape[key]) for key in ("sources", "problems")})
 
 
-def rank(found: Sequence[Freshness], rate: float) -> list[Freshness]:
+def rank(found: Sequence[Freshness]) -> list[Freshness]:
     """Return the results of one project, stale by guessed symbols only the most certain of them: of the others the
-    sources moved. `rate` is the part of its pages that its maintainers usually change within some weeks.
+    sources moved.
     """
     guessed = [one for one in found if one.origin in {"learned", "none"} and one.certainty >= CERTAIN]
-    places = max(_MIN_STALE, round(min(MOST_FLAGGED, _MORE * rate) * len(found)))
+    places = max(_MIN_STALE, round(MOST_FLAGGED * len(found)))
     first = {one.doc for one in sorted(guessed, key=lambda one: -one.certainty)[:places]}
     ranked = {one.doc: replace(one, status="stale" if one.doc in first else "moved") for one in guessed}
     return [ranked.get(one.doc, one) for one in found]

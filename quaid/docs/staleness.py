@@ -17,7 +17,7 @@ from pathlib import Path
 
 from quaid.docs import definitions, sources
 from quaid.docs.catalogue import Doc
-from quaid.docs.doubts import CERTAIN, PageNames, Weighed, certainty, count_pages, list_shares, page_rate
+from quaid.docs.doubts import CERTAIN, PageNames, Weighed, certainty, count_pages, list_shares
 from quaid.docs.freshness import PARTS, Doubt, Freshness, SourceCommit, SourceFinding, Status, rank
 from quaid.docs.mentions import find_mentions, find_paths, find_sentence
 from quaid.docs.source_code import SourceCode, commit_of, is_guessed
@@ -104,7 +104,7 @@ class StalenessCheck:
         """
         pages = [Page(doc, self._trees.open(doc.file.parent)) for doc in docs]
         counted = count_pages(page.mentions for page in pages)
-        rate, is_settled = 0.0, True
+        is_settled = True
         for tree, is_in_vault in dict.fromkeys((page.own, page.doc.is_in_vault) for page in pages):
             here = {page.path: page for page in pages if page.own is tree and page.doc.is_in_vault == is_in_vault}
             try:
@@ -115,7 +115,6 @@ class StalenessCheck:
                 if tree is not None and not is_in_vault:
                     bases = {base.id for page in here.values() if (base := page.find_base(tree)) is not None}
                     self._open_code(tree).read_all(bases, self._progress)
-                    rate = max(rate, page_rate(tree.mainline, here))
             except GitError as error:
                 for page in here.values():
                     page.problems.append(str(error))
@@ -129,7 +128,7 @@ class StalenessCheck:
                 if not page.findings:
                     page.true_at = None
                 page.problems.append(str(error))
-        return rank([page.conclude(has_places=bool(self._trees.places(page.doc))) for page in pages], rate), is_settled
+        return rank([page.conclude(has_places=bool(self._trees.places(page.doc))) for page in pages]), is_settled
 
     def _open_code(self, tree: SourceRepository) -> SourceCode:
         return self._code.setdefault(tree, SourceCode(tree, self._local))
