@@ -458,6 +458,11 @@ def name_first(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + more
 
 
+def count(number: int, thing: str, things: str | None = None) -> str:
+    """Return `1 note`, `1,200 notes`."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
 def _typed(path: object) -> str:
     """Return a path as it is typed into a shell."""
     return quote(str(path))

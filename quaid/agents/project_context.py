@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, count
 from quaid.local.doc_cache import DocChecks
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.redaction import admit
@@ -58,7 +58,7 @@ def read_projects(
         label = admit(project.label).text
         line = f"{project.name} ({label})" if label.casefold() != project.name else project.name
         line += ", where this session works" if project is here else ""
-        counted = [f"{len(docs)} {'doc' if len(docs) == 1 else 'docs'}"] if docs else []
+        counted = [count(len(docs), "doc")] if docs else []
         if old:
             shown = ", ".join(old[:MAX_STALE]) + (" …" if len(old) > MAX_STALE else "")
             counted.append(f"{len(old)} stale ({shown})")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from quaid.errors import count
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[H
     level = level_of(settings, "retrieval")
     if level == "off" or not hits:
         return ""
-    news = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
+    news = f"Quaid recalled {count(len(hits), 'memory', 'memories')}."
     if level == "full":
         news += "".join(f"\n- {' '.join(hit.text.split())[:_MAX_NEWS]} ({hit.score:.2f})" for hit in hits)
     deliver(root, settings, "retrieval", news, only=("file", "host"))

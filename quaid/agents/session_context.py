@@ -13,6 +13,7 @@ from itertools import starmap
 from pathlib import Path
 
 from quaid.agents.project_context import read_projects
+from quaid.errors import count
 from quaid.index import contents, documents
 from quaid.index.documents import list_first_paths, list_latest_facts, list_preferences
 from quaid.index.port import IndexConnection
@@ -159,11 +160,10 @@ def render_context(context: SessionContext, tokens: int) -> str:
     """
     questions, waiting = len(context.questions), []
     if questions:
-        waiting.append(f"{questions} {'question' if questions == 1 else 'questions'} in review/ (quaid janitor list):")
+        waiting.append(f"{count(questions, 'question')} in review/ (quaid janitor list):")
         waiting += context.questions[:MAX_LISTED]
     if context.queued:
-        what = "conversation" if context.queued == 1 else "conversations"
-        waiting.append(f"{context.queued} {what} could not be learned from yet")
+        waiting.append(f"{count(context.queued, 'conversation')} could not be learned from yet")
     waiting += context.remotes
     room = session_room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]

@@ -386,8 +386,3 @@ def build_message(
     trailers += [("Quaid-Prompt", found.prompt)] if found.prompt else []
     trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed, *replaced)]
     return Message(subject, "\n\n".join(body), tuple(trailers))
-
-
-def count(number: int, noun: str) -> str:
-    """Return `1 fact`, `2 facts`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

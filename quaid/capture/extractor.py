@@ -16,7 +16,7 @@ from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
 from quaid.capture.entities import EntityNames
 from quaid.capture.episode_note import NOTE_SPEAKER
-from quaid.capture.extraction import Extraction, Learned, count
+from quaid.capture.extraction import Extraction, Learned
 from quaid.capture.facts import FactsPlan
 from quaid.capture.other_names import name_speakers, owner_of, read_people
 from quaid.capture.prompt_pieces import NumberedTurn, read_material, states_nothing
@@ -33,6 +33,7 @@ from quaid.errors import (
     NoteNotFoundError,
     NothingSaidError,
     QuaidError,
+    count,
 )
 from quaid.local.locks import extracting
 from quaid.local.runs import EmptyReadings

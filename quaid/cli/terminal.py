@@ -16,6 +16,7 @@ from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
 
+from quaid.errors import count as count  # noqa: PLC0414 - one of the forms of output
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -201,11 +202,6 @@ def wrapped(text: str, indent: str) -> str:
 def one_line(text: str) -> str:
     """Line breaks become spaces."""
     return " ".join(text.split())
-
-
-def count(number: int, thing: str, things: str | None = None) -> str:
-    """`1 note`, `1,200 notes`."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def size(number: int) -> str:

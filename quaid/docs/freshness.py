@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from quaid.docs.doubts import CERTAIN, MOST_FLAGGED
+from quaid.errors import count
 
 ChangeKind = Literal["added", "modified", "renamed", "deleted"]
 Status = Literal["fresh", "stale", "moved", "no sources", "no history", "record"]
@@ -170,7 +171,7 @@ def describe(freshness: Freshness) -> str:
     if freshness.status == "moved":
         return f"sources moved: {', '.join(finding.path for finding in freshness.findings[:3])}"
     if freshness.status == "fresh" and freshness.true_at:
-        return f"true at {freshness.true_at.id[:10]}, {_count(len(freshness.sources), 'source')}"
+        return f"true at {freshness.true_at.id[:10]}, {count(len(freshness.sources), 'source')}"
     return UNKNOWN.get(freshness.status, "its sources are in no repository")
 
 
@@ -178,10 +179,6 @@ def describe_doubts(freshness: Freshness) -> str:
     """Return the most certain doubts: `logs_list --count changed, and 2 more`."""
     first = freshness.doubts[0] if freshness.doubts else None
     if first is None:
-        return f"changed with {_count(len(freshness.findings), 'source')}"
+        return f"changed with {count(len(freshness.findings), 'source')}"
     more = len(freshness.doubts) - 1
     return f"{first.symbol} {PARTS.get(first.part, first.part)}{f', and {more} more' if more else ''}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quaid.capture.extractor import ExtractResult
 from quaid.capture.transcripts import SPOOL, AgentLog
-from quaid.errors import BadInputError, NothingSaidError, QuaidError
+from quaid.errors import BadInputError, NothingSaidError, QuaidError, count
 from quaid.hooks.transcripts import open_spooled, open_transcript
 from quaid.janitor.news import overdue_in
 from quaid.janitor.runner import RunOptions
@@ -37,7 +37,7 @@ def run_worker(root: Path, *, idle_s: float | None = None) -> int:
     `idle_s` overrides `IDLE_S`: a conversation that never ended is due after such a silence.
     """
     state = state_folder(root)
-    count = 0
+    number = 0
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
         silent_s = IDLE_S if idle_s is None else idle_s
@@ -50,11 +50,11 @@ def run_worker(root: Path, *, idle_s: float | None = None) -> int:
                 sessions.clear_old(state)
                 for item in _due(state, silent_s):
                     if hooks.extract and memory.settings.systems.memory:
-                        count += _learn(memory, state, item)
+                        number += _learn(memory, state, item)
                     else:
                         queue.done(state, item)
                 _check_documents(memory, state)
-    return count
+    return number
 
 
 def _due(state: Path, silent_s: float) -> list[queue.QueuedItem]:
@@ -148,9 +148,8 @@ def _notify(memory: Memory, learned: Sequence[ExtractResult]) -> None:
     facts = [fact for extracted in learned for fact in extracted.facts]
     if level == "off" or not facts:
         return
-    count = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
     sessions = ", ".join(extracted.session for extracted in learned)
-    lines = [f"Quaid learned {count} from {sessions}."]
+    lines = [f"Quaid learned {count(len(facts), 'fact')} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
     if warning := overdue_in(memory.state, memory.git, datetime.now(UTC)):

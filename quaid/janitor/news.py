@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, count
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.janitor.commits import HOUSEKEEPING, in_words
@@ -27,20 +27,20 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
     A summary is a few sentences; in full every decision has its line.
     """
     if report.lost and not report.is_dry_run:
-        lost = _counted(len(report.lost), "answer")
+        lost = count(len(report.lost), "answer")
         sentences = [f"Quaid's janitor merged nothing: {lost} would have been lost."]
     else:
         begin = "Quaid's janitor would do this" if report.is_dry_run else "Quaid's janitor"
         kinds = Counter(decision.kind for decision in report.done if decision.kind not in HOUSEKEEPING)
         parts = [in_words(kinds)] if kinds else []
-        parts += [f"carried out {_counted(len(report.answered), 'answer')} of yours"] if report.answered else []
+        parts += [f"carried out {count(len(report.answered), 'answer')} of yours"] if report.answered else []
         sentences = [f"{begin}: {', '.join(parts) or 'nothing to do'}."]
     if questions:
         new = f", {len(report.asked):,} of them new" if report.asked else ""
         verb = "waits" if questions == 1 else "wait"
-        sentences.append(f"{_counted(questions, 'question')} {verb} for you in review/{new}.")
+        sentences.append(f"{count(questions, 'question')} {verb} for you in review/{new}.")
     if report.held_back:
-        sentences.append(f"{_counted(len(report.held_back), 'decision')} held back.")
+        sentences.append(f"{count(len(report.held_back), 'decision')} held back.")
     if report.waiting:
         sentences.append(f"Waiting for a model: {', '.join(report.waiting)}.")
     if report.failed:
@@ -48,7 +48,7 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
     if report.usage.calls:
         cost = report.usage.cost_usd
         dollars = "an unknown price" if cost is None else f"${cost:.2f}" if cost >= 0.01 else "less than $0.01"
-        sentences.append(f"{_counted(report.usage.calls, 'call')} of models for {dollars}.")
+        sentences.append(f"{count(report.usage.calls, 'call')} of models for {dollars}.")
     if report.commit:
         sentences.append(f"See it with: quaid janitor show {report.run[-6:]}")
     lists = {
@@ -93,9 +93,7 @@ def render_digest(learned: Sequence[tuple[str, str]], level: Level) -> str:
     """
     if not learned:
         return ""
-    return _message(
-        f"Quaid learned {_counted(len(learned), 'fact')}.", {"Learned": [text for _, text in learned]}, level
-    )
+    return _message(f"Quaid learned {count(len(learned), 'fact')}.", {"Learned": [text for _, text in learned]}, level)
 
 
 def overdue_in(state: Path, history: History, now: datetime) -> str | None:
@@ -133,7 +131,3 @@ def _message(summary: str, lists: Mapping[str, Sequence[str]], level: Level) -> 
         more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
         parts += ["\n".join([f"{title}:", *shown, *more])] if lines else []
     return "\n\n".join(parts) if level != "off" else ""
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"

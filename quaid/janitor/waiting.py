@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from quaid.capture.extraction import count
 from quaid.capture.extractor import ExtractOptions, Extractor
-from quaid.errors import TROUBLE_FOR_ALL
+from quaid.errors import TROUBLE_FOR_ALL, count
 from quaid.janitor.decision import SET_ASIDE, RunReport
 from quaid.local.runs import Decision, Judgements, evidence_key
 from quaid.open_vault import OpenVault

@@ -17,7 +17,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from quaid.agents.prompt_context import notify_recalled
-from quaid.errors import BadInputError, NoteNotFoundError, NothingToReplaceError
+from quaid.errors import BadInputError, NoteNotFoundError, NothingToReplaceError, count
 from quaid.index import documents, graph, listing
 from quaid.mcp import results
 from quaid.mcp.workers import Workers
@@ -560,17 +560,15 @@ def _require_whole_id(memory: Memory, reference: str) -> None:
     if document.kind == Kind.EPISODE:
         turns = listing.list_turns(index, document.doc_id)
         citing = graph.citing_chunks(index, [(note_name(document.path), turn) for turn in turns])
-        goes = f"the conversation of {results.day(document.created)} with its {_count(turns, 'turn')}"
-        stays = f"{_count({chunk_id for _, _, chunk_id in citing}, 'fact')} learned from it"
+        goes = f"the conversation of {results.day(document.created)} with its {count(len(turns), 'turn')}"
+        stays = f"{count(len({chunk_id for _, _, chunk_id in citing}), 'fact')} learned from it"
     else:
         others = set(graph.documents_about(index, {name_key(document.title)}, limit=MAX_COUNTED)) - {document.doc_id}
-        goes = f"the note of {results.one_line(document.title)} with its aliases and {_count(view.edges, 'relation')}"
-        stays = f"{_count(others, 'note')} about it"
+        goes = (
+            f"the note of {results.one_line(document.title)} with its aliases and {count(len(view.edges), 'relation')}"
+        )
+        stays = f"{count(len(others), 'note')} about it"
     raise BadInputError(
         f"That would take out {goes}; {stays} would stay. If the user wants that, call memory_forget again "
         f"with its id: {document.id}"
     )
-
-
-def _count(things: Collection[object], what: str) -> str:
-    return f"{len(things):,} {what}{'' if len(things) == 1 else 's'}"

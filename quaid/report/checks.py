@@ -24,7 +24,7 @@ from quaid.docs.registry import read_projects
 from quaid.docs.source_roots import check_roots, next_step
 from quaid.embed import AUTO, destination, open_reranker, resolve
 from quaid.embed.weights import MULTILINGUAL_MODEL
-from quaid.errors import QuaidError, SettingError, WeightsMissingError
+from quaid.errors import QuaidError, SettingError, WeightsMissingError, count
 from quaid.history import commit_folder, commit_hook, merge_driver
 from quaid.history.merge_driver import ATTRIBUTE
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
@@ -220,7 +220,7 @@ def check_writes(memory: Memory) -> Iterator[CheckResult]:
     """Check that no write is uncommitted or unfinished."""
     if waiting := list_uncommitted(memory.root):
         paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
-        what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
+        what = f"{count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
         step = "end that; the notes are in the vault, and the next write of Quaid commits them"
         yield CheckResult(what, step, tuple(paths), "error")
     for folder, reason in islice(transaction.list_unfinished(memory.root), MAX_UNFINISHED):
@@ -293,13 +293,13 @@ def check_notes(memory: Memory) -> Iterator[CheckResult]:
     """Check that all notes could be read, and that no file is in a format that is not searched."""
     unread = [(path, problem) for path, problem in list_note_problems(memory) if problem != NOT_MADE]
     if unread:
-        what = f"{_count(len({path for path, _ in unread}), 'note')} could not be read as meant"
+        what = f"{count(len({path for path, _ in unread}), 'note')} could not be read as meant"
         step = "repair them in an editor; they stay searchable as text meanwhile"
         yield CheckResult(what, step, tuple(f"{path}: {problem}" for path, problem in unread))
     found = (path for path in walk_files(memory.root) if layout.is_other_format(path.name))
     other = sorted(str(path.relative_to(memory.root)) for path in found)
     if other:
-        what = f"{_count(len(other), 'file')} in other formats than markdown: not searched"
+        what = f"{count(len(other), 'file')} in other formats than markdown: not searched"
         yield CheckResult(what, "save as markdown what is to be found", tuple(map(printable, other)))
 
 
@@ -307,7 +307,7 @@ def check_folders(memory: Memory) -> Iterator[CheckResult]:
     """Check that Quaid's folders hold no notes of the owner's."""
     own = tuple(path for path, problem in list_note_problems(memory) if problem == NOT_MADE)
     if own:
-        what = f"{_count(len(own), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
+        what = f"{count(len(own), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
         step = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
         yield CheckResult(what, step, own)
 
@@ -317,7 +317,7 @@ def check_owners(memory: Memory) -> Iterator[CheckResult]:
     mine = person_of(memory.root, memory.settings) or memory.settings.owner
     for owner, found in groupby(list_unclaimed(memory.whole_index(), memory.owners), itemgetter(0)):
         paths = tuple(printable(path) for _, path in found)
-        what = f"{_count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
+        what = f"{count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
         yield CheckResult(what, f"if that is you, write owner: {mine} there", paths)
 
 
@@ -352,7 +352,7 @@ def check_quota(memory: Memory) -> Iterator[CheckResult]:
     limit = memory.settings.audit.facts_per_day
     yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
     for source, day, facts in list_over_quota_since(memory, yesterday) if limit else ():
-        what = f"{source} brought {_count(facts, 'fact')} on {day}, of {limit:,}"
+        what = f"{source} brought {count(facts, 'fact')} on {day}, of {limit:,}"
         yield CheckResult(what, f"quaid audit --source {source}")
 
 
@@ -447,7 +447,7 @@ def check_set_aside(memory: Memory) -> Iterator[CheckResult]:
     last = [run for run in memory.janitor.runs(2) if run.outcome != "running"][:1]
     found = [one for run in last for one in run.decisions if one.get("kind") == SET_ASIDE]
     if found:
-        what = f"{_count(len(found), 'thing')} could not be judged by a model and will not be put to it again"
+        what = f"{count(len(found), 'thing')} could not be judged by a model and will not be put to it again"
         step = "reword or forget it, or name another model with: quaid config models.deep NAME, or models.fast"
         yield CheckResult(what, step, tuple(f"{one.get('subject')}: {one.get('outcome')}" for one in found))
 
@@ -496,7 +496,7 @@ def check_remotes(remotes: Sequence[RemoteState]) -> Iterator[CheckResult]:
         if remote.problem:
             yield CheckResult(remote.problem)
         if remote.claims and remote.own is None:
-            what = f"{_count(remote.claims, 'fact')} that {remote.name} brought count as the word of others"
+            what = f"{count(remote.claims, 'fact')} that {remote.name} brought count as the word of others"
             step = f"say once who writes there: quaid remote trust {remote.name} --own (your own machines), or --shared"
             yield CheckResult(what, step)
 
@@ -579,7 +579,7 @@ def check_queue(memory: Memory) -> Iterator[CheckResult]:
     """Check that no conversation of an agent was given up."""
     state = memory.state
     if given_up := queue.failed(state):
-        what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"
+        what = f"{count(len(given_up), 'conversation')} of agents could not be taken in"
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         yield CheckResult(what, queue.next_step(state), paths)
 
@@ -620,12 +620,8 @@ def check_documents(memory: Memory) -> Iterator[CheckResult]:
     """Check that no document was stale at the last check."""
     stale = sorted(each.doc for each in memory.documentation.known() if each.is_stale)
     if stale := visible_paths(stale, memory.whole_index(), memory.visible_index()):
-        what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
+        what = f"{count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
         yield CheckResult(what, "quaid docs check", tuple(stale))
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 CHECKS = {

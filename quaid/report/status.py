@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from quaid.capture.note_finder import list_waiting
 from quaid.embed import resolve
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, count
 from quaid.history.repository import RepositoryState
 from quaid.index import documents, vectors
 from quaid.index.sqlite import database
@@ -153,7 +153,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
         remotes = memory.remotes.list_states()
     since = (now - timedelta(days=EMPTY_DAYS)).date().isoformat()
-    what = f"{len(uncommitted):,} note{'' if len(uncommitted) == 1 else 's'} with changes that are not committed"
+    what = f"{count(len(uncommitted), 'note')} with changes that are not committed"
     return Status(
         vault=str(memory.root),
         counts=counts,
