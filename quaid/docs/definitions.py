@@ -7,7 +7,6 @@ apart, because a page describes the first two and rarely the third.
 """
 
 import ast
-import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,16 +119,6 @@ def compare_one(old: Definition | None, new: Definition | None) -> Part | None:
         return None if old is new else "added" if old is None else "removed"
     parts: tuple[Part, ...] = ("signature", "help", "body")
     return next((part for part in parts if getattr(old, part) != getattr(new, part)), None)
-
-
-def render(defined: Definitions) -> str:
-    """Return definitions as they are stored."""
-    return json.dumps(list(defined.values()))
-
-
-def read_stored(stored: str) -> Definitions:
-    """Return what `render` has stored. Raises what JSON and a missing field raise."""
-    return {defined.name: defined for defined in (Definition(*row) for row in json.loads(stored))}
 
 
 def define(path: str, data: bytes) -> Definitions:

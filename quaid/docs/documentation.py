@@ -20,7 +20,7 @@ from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key
 from quaid.docs import catalogue, edits, registry
 from quaid.docs.catalogue import Catalogue, Doc, list_docs
 from quaid.docs.chunks import read_ownership
-from quaid.docs.freshness import Freshness, why_unchecked
+from quaid.docs.freshness import Freshness
 from quaid.docs.registrar import Registrar
 from quaid.docs.registry import Project, State
 from quaid.docs.search import DocSearch, DocSearchResult
@@ -258,7 +258,7 @@ class Documentation:
             BadInputError: as `doc`.
         """
         checked = self.check(references, project)
-        yield from why_unchecked(freshness for _, freshness in checked)
+        yield from dict.fromkeys(why for _, one in checked if one.status == "no history" for why in one.problems)
         trees = self._trees()
         for doc, freshness in sorted(checked, key=lambda pair: (-pair[1].certainty, pair[0].id)):
             try:

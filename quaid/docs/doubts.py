@@ -5,7 +5,6 @@ new option counts for the page that describes its siblings, and a body counts on
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -133,11 +132,6 @@ def certainty(found: Sequence[Weighed], shares: Iterable[float], *, is_stated: b
     symbols = sum(one.weight * float(EACH_FURTHER**place) for place, one in enumerate(found))
     history = HISTORY_STATED if is_stated else HISTORY
     return symbols + history * math.sqrt(sum(share * share for share in shares))
-
-
-def count_pages(mentions: Iterable[Iterable[str]]) -> Counter[str]:
-    """Return in how many of the pages each name is."""
-    return Counter(name for names in mentions for name in names)
 
 
 # -- what changes together ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -126,10 +126,6 @@ class Freshness:
         joined = repr(("docs", self.doc, *parts))
         return hashlib.sha256(joined.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
-    def as_true(self) -> Freshness:
-        """Return the result with the verdict of a model that the document is true."""
-        return replace(self, status="fresh", since=None, findings=(), doubts=(), certainty=0.0)
-
     @classmethod
     def parse(cls, text: str) -> Freshness:
         """Read a stored result. Raises what JSON and a missing field raise."""
@@ -154,11 +150,6 @@ def rank(found: Sequence[Freshness]) -> list[Freshness]:
     first = {one.doc for one in sorted(guessed, key=lambda one: -one.certainty)[:places]}
     ranked = {one.doc: replace(one, status="stale" if one.doc in first else "moved") for one in guessed}
     return [ranked.get(one.doc, one) for one in found]
-
-
-def why_unchecked(found: Iterable[Freshness]) -> list[str]:
-    """Return sentences on why documents cannot be checked, each once."""
-    return list(dict.fromkeys(problem for one in found if one.status == "no history" for problem in one.problems))
 
 
 def describe(freshness: Freshness) -> str:

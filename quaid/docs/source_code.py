@@ -130,7 +130,7 @@ class SourceCode:
         with suppress(QuaidError):
             for key, stored in self._cache.known(keys).items():
                 with suppress(ValueError, TypeError):
-                    self._known[keys[key]] = definitions.read_stored(stored)
+                    self._known[keys[key]] = {row[0]: Definition(*row) for row in json.loads(stored)}
         new = {key: version for key, version in keys.items() if version not in self._known}
         blobs = self.repository.read_blobs(blob for _, blob in new.values())
         contents = {version: blobs[version[1]] for version in new.values() if version[1] in blobs}
@@ -139,7 +139,7 @@ class SourceCode:
         self._known |= found
         self._absent.update(version for version in new.values() if version not in found)
         with suppress(QuaidError):  # where nothing can be written, the next check reads the files again
-            self._cache.add({key: definitions.render(found[new[key]]) for key in new if new[key] in found})
+            self._cache.add({key: json.dumps(list(found[new[key]].values())) for key in new if new[key] in found})
         return self._known
 
     def read_all(self, bases: Collection[str], progress: Progress | None) -> None:

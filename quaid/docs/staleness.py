@@ -9,6 +9,7 @@ import hashlib
 import json
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from quaid.docs import definitions, sources
 from quaid.docs.catalogue import Doc
-from quaid.docs.doubts import CERTAIN, PageNames, Weighed, certainty, count_pages, list_shares
+from quaid.docs.doubts import CERTAIN, PageNames, Weighed, certainty, list_shares
 from quaid.docs.freshness import PARTS, Doubt, Freshness, SourceCommit, SourceFinding, Status, rank
 from quaid.docs.mentions import find_mentions, find_paths, find_sentence
 from quaid.docs.source_code import SourceCode, commit_of, is_guessed
@@ -103,7 +104,7 @@ class StalenessCheck:
         the vault awaits a commit.
         """
         pages = [Page(doc, self._trees.open(doc.file.parent)) for doc in docs]
-        counted = count_pages(page.mentions for page in pages)
+        counted = Counter(name for page in pages for name in page.mentions)
         is_settled = True
         for tree, is_in_vault in dict.fromkeys((page.own, page.doc.is_in_vault) for page in pages):
             here = {page.path: page for page in pages if page.own is tree and page.doc.is_in_vault == is_in_vault}

@@ -246,9 +246,13 @@ def describe_growth(commits: Iterable[tuple[float, int]], now: float) -> str:
 def apply_stored(found: Sequence[Freshness], judgements: Judgements) -> list[Freshness]:
     """Return `found`, and as fresh what a model has found to be true with the changes of its sources."""
     keys = {one.doc: one.evidence for one in found if one.is_stale}
-    known = judgements.known(list(keys.values())) if keys else {}
-    verdicts = [known.get(keys.get(one.doc, "")) for one in found]
-    return [one if why is None else one.as_true() for one, why in zip(found, verdicts, strict=True)]
+    known = judgements.known(list(keys.values()))
+    return [
+        replace(one, status="fresh", since=None, findings=(), doubts=(), certainty=0.0)
+        if keys.get(one.doc) in known
+        else one
+        for one in found
+    ]
 
 
 def clean(text: str) -> str:
