@@ -94,10 +94,6 @@ class Project:
         """Return whether a document, by its id, is one of this project."""
         return doc_id.startswith((f"{self.name}:", f"{self.home}/"))
 
-    def inner_path(self, doc_id: str) -> str:
-        """Return the path of one of its documents in its home or its source root."""
-        return doc_id.removeprefix(f"{self.name}:").removeprefix(f"{self.home}/")
-
     def roots(self, vault: Path) -> tuple[Path, ...]:
         """Return the source roots that may be read, whether they are on this machine or not."""
         return tuple(root.folder for root in check_roots(vault, self.source_roots) if not root.problem)

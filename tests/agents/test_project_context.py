@@ -10,6 +10,7 @@ from vaults import Vault
 
 from quaid.agents.project_context import MAX_PROJECTS, read_projects
 from quaid.agents.session_context import SessionContext, render_context
+from quaid.docs import registry
 from quaid.docs.registry import Project
 from quaid.hooks.entry import answer
 from quaid.place import state_folder
@@ -86,12 +87,19 @@ def test_of_two_projects_with_the_same_root_all_doors_name_the_first(vault: Vaul
     assert told(vault, studio.path / "src")[0][0].startswith("studio (The studio), where this session works")
 
 
-def test_notes_are_as_they_are_now(vault: Vault, studio: SourceRepo) -> None:
-    for tool in ("pytest", "pnpm"):
-        vault.write("projects/studio/TOOLS.md", f"# Tools\n\nTest with {tool}.\n")
-        assert tool in told(vault, studio.path)[1][0][1]
+def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
+    vault.write("projects/studio/TOOLS.md", "# Tools\n\nTest with pytest.\n")
+    first = told(vault, studio.path)
+    with monkeypatch.context() as patched:
+        patched.setattr(registry, "parse_project", lambda *_: pytest.fail("read again"))
+        assert told(vault, studio.path) == first
+    vault.write("projects/studio/TOOLS.md", "# Tools\n\nTest with pnpm.\n")
+    assert "pnpm" in told(vault, studio.path)[1][0][1]
     (vault.root / "projects/studio/TOOLS.md").unlink()
     assert told(vault, studio.path)[1] == ()
+    known = told(vault)
+    (state_folder(vault.root) / "projects.json").write_text("[]")
+    assert told(vault) == known
 
 
 def test_the_hook_that_begins_a_session_tells_it(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
@@ -111,7 +119,7 @@ def test_a_secret_is_neither_told_nor_kept(vault: Vault, studio: SourceRepo) -> 
     assert "The rest." in text
     assert KEY not in text
     assert "mine" not in text
-    assert all(KEY.encode() not in path.read_bytes() for path in state_folder(vault.root).glob("local.db*"))
+    assert all(KEY.encode() not in path.read_bytes() for path in state_folder(vault.root).glob("*") if path.is_file())
 
 
 def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRepo, tmp_path: Path) -> None:
