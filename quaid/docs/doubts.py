@@ -70,13 +70,13 @@ class PageNames:
         """
         found: dict[str, Weighed] = {}
         for change in changes:
-            weight, name = max(self._weigh_one(change, pages, before), default=(0.0, ""))
+            weight, name = max(self.weigh_one(change, pages, before), default=(0.0, ""))
             key = name if name in change.definition.names else f"{change.path} {change.name}"
             if weight and (key not in found or found[key].weight < weight):
                 found[key] = Weighed(change, weight, name)
         return sorted(found.values(), key=lambda one: (-one.weight, one.change.path, one.change.name))
 
-    def _weigh_one(self, change: SymbolChange, pages: Mapping[str, int], before: Scopes) -> Iterator[tuple[float, str]]:
+    def weigh_one(self, change: SymbolChange, pages: Mapping[str, int], before: Scopes) -> Iterator[tuple[float, str]]:
         """Yield how much one change speaks against the page, for each reason why it may, and the name it has there."""
         defined, part = change.definition, change.part
         named = [name for name in defined.names if name in self.mentions]
