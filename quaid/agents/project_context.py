@@ -41,10 +41,10 @@ def read_projects(
     homes = {path.parent.name: place.place(f"projects/{path.parent.name}") for path in list_project_files(root, place)}
     if not homes:
         return (), ()
-    shown = _read_files(root, homes)
-    projects = {name: shown[name] for name in sorted(homes) if shown[name]["state"] == "active"}
+    known = _read_files(root, homes)
+    projects = {name: known[name] for name in sorted(homes) if known[name]["state"] == "active"}
     here = _find_owner(root, projects, homes, cwd) if cwd and cwd.startswith("/") else None
-    notes = [(f"{homes[here]}/{note}", text) for note, text in shown[here]["notes"].items()] if here else []
+    notes = [(f"{homes[here]}/{note}", text) for note, text in known[here]["notes"].items()] if here else []
     ordered = sorted(projects, key=lambda name: (name != here, name))
     checked = _list_checked(root)
     lines: list[str] = []
