@@ -68,12 +68,12 @@ def print_summary(
         f"{figures['machine']}"
     )
     head = "".join(f"{name:>9}" for name in metrics) + "".join(f"{name + ', 95%':>17}" for name in bounded)
-    print(f"{'':34}{head}   ahead at R@10, 95%")
+    print(f"{'':37}{head}   ahead at R@10, 95%")
     for name, row in figures["rows"].items():
-        print(f"{name:34}" + _format(row, metrics, bounded))
+        print(f"{name:37}" + _format(row, metrics, bounded))
     for category, rows in figures["by_category"].items():
         for name, row in rows.items():
-            print(f"  {category[:22]:22} {name:8} " + _format(row, metrics, bounded))
+            print(f"{f'  {category}, {name}':37}" + _format(row, metrics, bounded))
     print(f"recall p50 {figures['p50_ms']:.1f} ms, p95 {figures['p95_ms']:.1f} ms")
 
 
