@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.embed import open_reranker
 from quaid.errors import EmbeddingError, WeightsMissingError
+from quaid.recall import scoring
 from quaid.recall.search import Search, convex, min_max
 
 if TYPE_CHECKING:
@@ -110,11 +111,12 @@ def blend(score: float, grade: int) -> float:
 
 
 def score_pairs(search: Search, model: str) -> None:
-    """Let a local cross-encoder order the best, within its time budget. What it has not read keeps its place, and the
-    answer says so. A note whose name is the question stays first.
+    """Let a local cross-encoder order the best that may be shown, within its time budget. What it has not read keeps
+    its place, and the answer says so. A note whose name is the question stays first.
     """
-    called = search.called_chunks()
-    best = [each for each in search.ranked if each.chunk_id not in called][:MAX_SCORED]
+    called, matched = search.called_chunks(), {chunk_id for chunk_id, _ in search.rankings.get("keyword", ())}
+    ranked = [each for each in search.ranked if each.chunk_id not in called]
+    best = [each for each in ranked if scoring.reason(each, search, matched)][:MAX_SCORED]
     with search.trace.stage("score_pairs") as noted:
         texts = [f"{each.turn_speaker or ''}: {each.text}".removeprefix(": ")[:MAX_CHARACTERS] for each in best]
         try:

@@ -2,13 +2,13 @@
 
     python tests/benchmarks/reranker.py                                  # the one that Quaid proposes
     python tests/benchmarks/reranker.py --model ms-marco-MiniLM-L6-v2 --keep /tmp/vaults --json reranker.json
-    python tests/benchmarks/reranker.py --model /path/to/folder --set-of "BEAM user" --only beam-3
+    python tests/benchmarks/reranker.py --model /path/to/folder --set-of "BEAM user" --only beam-3 --budget-ms 60000
     python tests/benchmarks/reranker.py --random                         # no weights: milliseconds alone
 
 Each set is asked twice, the first time as it is by default. R@k is as in beam.py and locomo.py. The interval of each
 difference is of 95%, paired, where whole conversations are drawn anew. The reranker is recommended only where no set's
 R@5 or R@10 falls, and the interval of one set's R@10 is above zero. `read` is the share of the questions whose candidates
-were all read in time: below 1 the figures are those of this machine.
+were all read in time: below 1 the figures are those of this machine, and `--budget-ms` gives it more time.
 
 `--random` builds a BERT of the size of ms-marco-MiniLM-L6-v2 (22.7 million weights) from random numbers, with the
 tokenizer of all-MiniLM-L6-v2, and scores candidates of the length of a turn, a message and a full chunk.
@@ -42,6 +42,7 @@ from quaid.config import load_settings
 from quaid.embed import open_reranker
 from quaid.embed.weights import RERANKER, cache_folder
 from quaid.errors import EmbeddingError, WeightsMissingError
+from quaid.recall import rerank
 
 CUTS = ("R@5", "R@10", "R@20")
 SETS = ("BEAM user", "BEAM both", "LoCoMo", "LoCoMo with facts")
@@ -64,8 +65,8 @@ def main() -> None:
     sets: dict[str, dict[str, Rows]] = {}
     with vault_folder(options.keep) as folder:
         for name in options.set_of or SETS:
-            sets[name] = ask_set(name, options.model, folder, options.only)
-    figures = {"machine": describe_machine(), "model": options.model, "sets": {}}
+            sets[name] = ask_set(name, options, folder)
+    figures = {"machine": describe_machine(), "model": options.model, "budget_ms": options.budget_ms, "sets": {}}
     for name, rows in sets.items():
         if rows:
             figures["sets"][name] = compare(list(rows.values()))
@@ -74,19 +75,20 @@ def main() -> None:
     save(options.json, figures)
 
 
-def ask_set(name: str, model: str, folder: Path, only: Sequence[str] | None) -> dict[str, Rows]:
+def ask_set(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Rows]:
     """What is found with the reranker and without, by conversation."""
     is_beam = name.startswith("BEAM")
     talks = beam_data.load() if is_beam else load_locomo(None)
     kind = name.removeprefix("BEAM ") if is_beam else "observation" if name.endswith("facts") else "none"
-    chosen = [talk for talk in talks if not only or talk["sample_id"] in only]
-    work = partial(ask, model=model, is_beam=is_beam)
+    chosen = [talk for talk in talks if not options.only or talk["sample_id"] in options.only]
+    work = partial(ask, model=options.model, budget_ms=options.budget_ms, is_beam=is_beam)
     asked = over_conversations(work, chosen, [kind], folder, *([beam_data.ingest] if is_beam else []))
     return {talk: rows for (_, talk), rows in asked.items()}
 
 
-def ask(talk: dict[str, Any], kind: str, root: Path, *, model: str, is_beam: bool) -> Rows:
+def ask(talk: dict[str, Any], kind: str, root: Path, *, model: str, budget_ms: float, is_beam: bool) -> Rows:
     """The figures of each question of a conversation without the reranker (`off`) and with it (`on`)."""
+    rerank.SCORING_BUDGET_S = budget_ms / 1000
     questions = list(beam_data.list_questions(talk, kind)) if is_beam else list(read_questions(talk))
     rows: Rows = {"off": [], "on": []}
     for row, setting in (("off", ""), ("on", model)):
@@ -212,7 +214,7 @@ def _report_random(figures: Mapping[str, Any]) -> None:
 
 
 def _report(figures: Mapping[str, Any]) -> None:
-    print(f"Reranker {figures['model']}; {figures['machine']}")
+    print(f"Reranker {figures['model']}, {figures['budget_ms']:g} ms; {figures['machine']}")
     for name, found in figures["sets"].items():
         print(f"{name}: {found['questions']} questions of {found['conversations']} conversations")
         for cut in CUTS:
@@ -230,6 +232,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", default=RERANKER, help="a built-in name or a folder")
     parser.add_argument("--set-of", choices=SETS, action="append", help="this set alone; repeatable")
     parser.add_argument("--only", action="append", help="a conversation, e.g. beam-3; repeatable")
+    budget_ms = 1000 * rerank.SCORING_BUDGET_S
+    parser.add_argument("--budget-ms", type=float, default=budget_ms, help=f"for one question; {budget_ms:g}")
     parser.add_argument("--random", action="store_true", help="milliseconds of a model of random weights")
     return parser.parse_args()
 

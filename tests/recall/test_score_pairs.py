@@ -65,6 +65,16 @@ def test_it_orders_the_hits_and_changes_no_score_but_their_places(index, model):
     assert after.doubt == before.doubt
 
 
+def test_what_has_nothing_to_do_with_the_question_is_not_shown_for_it(index, tmp_path, model):
+    folder = write_matcher(tmp_path / "dogs", {"dog": 9.0, "oat": 3.0})
+    fetch_weights(EmbeddingSettings(model=str(folder)))
+    before = ask(index, QUESTION, ByWords())
+    after = ask(index, QUESTION, ByWords(), settings=RecallSettings(reranker=str(folder)))
+    assert len(after.hits) == len(before.hits)
+    assert order(after)[0] == "oat"
+    assert "dog" not in order(after)
+
+
 def test_a_note_whose_name_is_the_question_stays_first(index, model):
     assert order(asked(index, model, "Maya"))[0] == "maya"
 
