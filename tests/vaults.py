@@ -141,17 +141,10 @@ def dump(index: apsw.Connection) -> list[str]:
 
 
 def list_words(index: apsw.Connection) -> Iterator[str]:
-    """Each word at its place in the chunks and in the episodes as wholes, and how often the vocabulary counts it."""
-    places = {
-        "fulltext": "SELECT chunk_id, path || ' ' || ordinal FROM chunks JOIN documents USING (doc_id)",
-        "episode_words": "SELECT doc_id, path FROM documents",
-    }
-    for table, owners in places.items():
-        index.execute(f"CREATE VIRTUAL TABLE temp.{table}_seen USING fts5vocab(main, {table}, instance)")
-        named = dict(index.execute(owners).fetchall())
-        for term, row, column, offset in index.execute(f"SELECT term, doc, col, offset FROM temp.{table}_seen"):
-            yield f"{table} {term} {named[row]} {column} {offset}"
-        index.execute(f"DROP TABLE temp.{table}_seen")
+    """Each word at its place in the chunks, and how often the vocabulary counts it."""
+    named = dict(index.execute("SELECT chunk_id, path || ' ' || ordinal FROM chunks JOIN documents USING (doc_id)"))
+    for term, row, column, offset in index.execute("SELECT term, doc, col, offset FROM occurrences"):
+        yield f"fulltext {term} {named[row]} {column} {offset}"
     for term, documents, times in index.execute("SELECT term, doc, cnt FROM vocabulary"):
         yield f"vocabulary {term} {documents} {times}"
 

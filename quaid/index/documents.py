@@ -146,8 +146,6 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         searched, spoken = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
         values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, key)
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
-    if any(chunk.turn is not None for chunk in note.chunks):
-        fulltext.insert_episodes(connection, doc_id)
     connection.executemany(
         "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
         [
@@ -184,7 +182,7 @@ def remove_document(connection: IndexConnection, path: str) -> None:
     if row is None:
         return
     chunk_ids = [chunk_id for (chunk_id,) in connection.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", row)]
-    connection.words.remove(int(row[0]), chunk_ids)
+    connection.words.remove(chunk_ids)
     vectors.remove(connection, chunk_ids)
     connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
 

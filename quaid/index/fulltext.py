@@ -3,13 +3,11 @@
 import json
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quaid.index.cache import Moment
 from quaid.index.port import IndexConnection
-from quaid.index.scope import EVERYTHING, Scope
 from quaid.text.stop_words import stop_words
 from quaid.text.words import find_words, is_joined_letter, segmented
 
@@ -34,24 +32,9 @@ def insert(connection: IndexConnection, rows: Iterable[tuple[int, str, str, str]
 
 
 def insert_again(connection: IndexConnection) -> None:
-    """Insert the words of all chunks and episodes into an index whose tables of words are empty."""
+    """Insert the words of all chunks into an index that has none."""
     rows = connection.execute("SELECT chunk_id, text, context, keywords FROM chunks ORDER BY chunk_id")
     insert(connection, rows.fetchall())
-    insert_episodes(connection)
-
-
-def insert_episodes(connection: IndexConnection, doc_id: int | None = None) -> None:
-    """Insert the words of an episode as a whole, or of all episodes, from the chunks of their turns."""
-    rows = connection.execute(
-        "SELECT doc_id, text, context FROM chunks WHERE turn IS NOT NULL AND (?1 IS NULL OR doc_id = ?1) "
-        "ORDER BY doc_id, ordinal",
-        (doc_id,),
-    ).fetchall()
-    whole = []
-    for episode, turns in groupby(rows, itemgetter(0)):
-        _, texts, contexts = zip(*turns, strict=True)
-        whole.append((episode, segmented(" ".join(texts)), segmented(",".join(dict.fromkeys(contexts)))))
-    connection.words.insert_episodes(whole)
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
@@ -106,13 +89,6 @@ def list_telling(connection: IndexConnection, words: Sequence[str]) -> list[str]
     most = int(COMMON_SHARE * total) + 1
     counts = (connection.words.count_matches(match_any([word]), most) for word in words)
     return [word for word, found in zip(words, counts, strict=True) if not is_common(found, total)] or list(words)
-
-
-def search_episodes(
-    connection: IndexConnection, match: str, limit: int, scope: Scope = EVERYTHING
-) -> list[tuple[int, float]]:
-    """Return (doc_id, bm25) of whole episodes in `scope`, best first."""
-    return connection.words.search_episodes(match, limit, scope.documents, scope.values) if match else []
 
 
 def list_stems(connection: IndexConnection, word: str, limit: int = 4000) -> list[str]:

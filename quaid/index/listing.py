@@ -13,6 +13,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
+from quaid.text.instructions import SIGNS, is_instruction
 from quaid.text.zones import order_key
 
 Sort = Literal["date", "title", "path", "kind"]
@@ -20,6 +21,9 @@ SORTS: tuple[str, ...] = get_args(Sort)
 SUPERSEDED = "superseded"
 """The status of a replaced note."""
 _ALL = 1_000_000
+_MAX_SIGNS = 400
+"""Texts with a sign of a standing instruction that are read."""
+_USERS = frozenset({"user", "human"})
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
 _DAY = f"substr({DATE}, 1, 10)"
 
@@ -89,6 +93,17 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
         {**scope.values, "limit": limit},
     )
     return [chunk_id for (chunk_id,) in rows]
+
+
+def list_instructions(connection: IndexConnection, scope: Scope, visible: frozenset[int] | None) -> frozenset[int]:
+    """Return the chunks in `scope` that hold standing instructions, of turns only those by a user to an assistant."""
+    match = fulltext.match_any([fulltext.as_phrase(sign) for sign in SIGNS])
+    with_sign = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _MAX_SIGNS, visible)]
+    return frozenset(
+        chunk_id
+        for chunk_id, each in documents.fetch_candidates(connection, with_sign, scope).items()
+        if (each.turn is None or name_key(each.turn_speaker or "user") in _USERS) and is_instruction(each.text)
+    )
 
 
 def list_values(connection: IndexConnection, column: Literal["owner", "project"]) -> list[str]:

@@ -49,7 +49,7 @@ class Rows(Protocol):
 
 
 class Words(Protocol):
-    """The words of chunks and of whole episodes, stemmed.
+    """The words of chunks, stemmed.
 
     A `match` is `"a phrase" OR "another"`; with ` *` after it a phrase is a prefix.
     """
@@ -57,19 +57,11 @@ class Words(Protocol):
     def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
         """Add chunks: chunk_id, text, context, keywords."""
 
-    def insert_episodes(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Add whole episodes: doc_id, text, context."""
-
-    def remove(self, doc_id: int, chunk_ids: Sequence[int]) -> None:
-        """Forget the words of chunks, and of the episode `doc_id` if it is one."""
+    def remove(self, chunk_ids: Sequence[int]) -> None:
+        """Forget the words of chunks."""
 
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
         """Return (chunk_id, bm25) of chunks in `allowed` (None for all), best first; of equals the lower chunk_id."""
-
-    def search_episodes(
-        self, match: str, limit: int, documents: str, values: Mapping[str, object]
-    ) -> list[tuple[int, float]]:
-        """Return (doc_id, bm25) of episodes that fulfil the condition over `documents d`, if any, best first."""
 
     def list_matches(self, match: str) -> tuple[list[int], list[float]]:
         """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each."""

@@ -34,10 +34,7 @@ _ARCHIVES = (b"PK\3\4", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x
 """How zip, bzip2, xz, zstandard, lz4, 7z and rar begin."""
 _OF_OWNER = {"lfs", "annex"}  # folders below `.git` with files of the owner's, packed or not
 _CHUNK_BYTES, _MAX_UNPACKED_BYTES = 2**16, 2**30
-_INDEXED = {
-    "fulltext": "SELECT path FROM chunks JOIN documents USING (doc_id) WHERE chunk_id = ?",
-    "episode_words": "SELECT path FROM documents WHERE doc_id = ?",
-}
+_INDEXED = {"fulltext": "SELECT path FROM chunks JOIN documents USING (doc_id) WHERE chunk_id = ?"}
 """What the rows of an index's full-text tables were made of: files that are read themselves."""
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 
-from quaid.index import documents, graph
+from quaid.index import documents, graph, listing
 from quaid.index.documents import Document
 from quaid.model import Kind, note_name
 from quaid.recall import retrieval
 from quaid.recall.features import score_candidates, tells_of_owner
+from quaid.recall.intent import asks_of_own_past
 from quaid.recall.options import of_kinds
 from quaid.recall.retrieval import ABOUT
 from quaid.recall.search import Search, Talk
@@ -14,6 +15,12 @@ from quaid.text.words import find_words
 
 MAX_FUSED = 120
 """Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/explanation/recall.md)."""
+MAX_INSTRUCTIONS = 2
+"""The standing instructions that one question gets."""
+NEAR_INSTRUCTION = 0.8
+"""An instruction is worded as an order and not as its subject: of the likeness from which a text answers, this part is
+enough.
+"""
 MAX_GRAPH_DOCUMENTS = 100
 MAX_STARTS = 5
 """The number of best documents from which the graph search starts."""
@@ -50,12 +57,13 @@ def collect(search: Search) -> None:
     """Fetch the best of what was found and what belongs to it, and score it."""
     options, weights = search.options, search.profile.weights
     search.fused = search.fuse()
-    best = _rank_fused(search)
+    best, rest = _rank_fused(search)
     with search.trace.stage("fetch") as noted:
         search.candidates = documents.fetch_candidates(search.connection, best, search.scope)
         _name_properties(search)
         noted["found"] = len(search.candidates)
     if options.keyword_only:
+        _fetch(search, rest)
         search.relevance = {chunk_id: search.own(chunk_id) for chunk_id in search.candidates}
         return
     if weights.get("graph"):
@@ -65,6 +73,7 @@ def collect(search: Search) -> None:
         near = sorted(search.graph, key=lambda doc_id: (-search.graph[doc_id], doc_id))[:MAX_GRAPH_DOCUMENTS]
         _fetch(search, documents.first_chunks(search.connection, {*near, *search.exact}))
         search.talks = {}
+        _add_instructions(search)
         _add_talks(search)
         if weights.get("beside"):
             # A chunk of each turn next to the best ones: of a long turn the best that was found, else its first.
@@ -83,7 +92,24 @@ def collect(search: Search) -> None:
             about = {each.doc_id for each in search.candidates.values() if tells_of_owner(each, search.query)}
             search.graph |= {doc_id: max(ABOUT, search.graph.get(doc_id, 0.0)) for doc_id in about}
         score_candidates(search)
+        least = min(search.relevance.values(), default=0.0)
+        for chunk_id in _fetch(search, rest) & search.candidates.keys():
+            search.features[chunk_id] = {"own": search.own(chunk_id)}
+            search.relevance[chunk_id] = min(least, search.own(chunk_id))
         noted["candidates"] = len(search.candidates)
+
+
+def _add_instructions(search: Search) -> None:
+    """Add the standing instructions that fit the question best, unless it is about what was, and not what to do."""
+    search.instructions = set()
+    if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):
+        return
+    known = search.sources.cache.of(search.connection, listing.list_instructions, search.scope, search.visible)
+    _fetch(search, known)
+    retrieval.complete_cosines(search, known)
+    least = NEAR_INSTRUCTION * search.relevant_similarity
+    near = [(search.cosines.get(chunk_id, 0.0), -chunk_id) for chunk_id in known & search.candidates.keys()]
+    search.instructions = {-chunk for likeness, chunk in sorted(near)[-MAX_INSTRUCTIONS:] if likeness >= least}
 
 
 def _fetch(search: Search, chunk_ids: Collection[int]) -> set[int]:
@@ -106,19 +132,22 @@ def _name_properties(search: Search) -> None:
             search.candidates[chunk_id] = candidate._replace(text=f"{candidate.text} ({'; '.join(named[:MAX_NAMED])})")
 
 
-def _rank_fused(search: Search) -> list[int]:
-    """Return the chunks to look at closely, best first: the best of all, and the best of the kinds asked for."""
+def _rank_fused(search: Search) -> tuple[list[int], list[int]]:
+    """Return the chunks to look at closely, best first, and those behind them that so large a limit shows too: of all,
+    and of the kinds asked for.
+    """
     fused, kinds = search.fused, search.options.kinds
     limit = max(MAX_FUSED, 4 * (search.options.limit or 0))
     if not kinds and len(fused) > limit:
         least = sorted(fused.values(), reverse=True)[limit - 1]
         fused = {chunk_id: score for chunk_id, score in fused.items() if score >= least}
     ranked = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))
-    if not kinds:
-        return ranked[:limit]
-    narrow = search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, kinds)) or frozenset()
-    of_kind = [chunk_id for chunk_id in ranked if chunk_id in narrow][:limit]
-    return [*dict.fromkeys([*ranked[:limit], *of_kind])]
+    best, rest = ranked[:MAX_FUSED], ranked[MAX_FUSED:limit]
+    if kinds:
+        narrow = search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, kinds)) or frozenset()
+        of_kind = [chunk_id for chunk_id in ranked if chunk_id in narrow]
+        best, rest = [*dict.fromkeys([*best, *of_kind[:MAX_FUSED]])], [*rest, *of_kind[MAX_FUSED:limit]]
+    return best, rest
 
 
 def _add_talks(search: Search) -> None:

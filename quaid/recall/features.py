@@ -9,12 +9,15 @@ number in [0, 1]; the weighted mean of those that apply is the relevance (weight
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
 
 from quaid.index.documents import Document
 from quaid.model import FIRST_PERSON, Kind, name_key
-from quaid.recall.intent import Intent, asks_for_summary
+from quaid.recall.intent import Intent, asked_kind, asks_about_advice, asks_for_summary
 from quaid.recall.query import Query
 from quaid.recall.search import Features, Search
+from quaid.text.dates import find_dates
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced, fold
 
@@ -24,9 +27,9 @@ facts are about the owner, and the less the better the fact is: no two facts tha
 """
 BARE_NAME = 0.3
 """The part of its score that a note keeps which says nothing but its name, as that does not answer."""
-AMONG_PEOPLE = frozenset({"session_words", "length", "asks", "answers"})
+AMONG_PEOPLE = frozenset({"length", "asks", "first_person"})
 """Features that tell something in a talk among people, and count as far as it is one."""
-_RARE = frozenset({"graph", "dated", "phrase", "tells_when"})
+_RARE = frozenset({"graph", "dated", "phrase", "tells", "instruction"})
 """Features that most questions give no occasion for: they come on top of the mean."""
 _OF_SUPPORT = ("beside", "session_best", "cited", "session_fact")
 """Features that are what a note says for itself where it cites nothing."""
@@ -34,7 +37,12 @@ _FULL_LENGTH = math.log(60)
 """A turn of sixty words or more says as much as one can."""
 _MANY_PIECES = math.log(30)
 _ASKS_BOTH = 0.5
-"""What `speaker` is for the owner's turns where the question says `you` too: the assistant may have answered."""
+"""What `speaker` is for the owner's turns where the question says `you` too, as the assistant may have answered, and
+for the assistant's where it asks about earlier answers."""
+_LESS_TELLING = 0.4
+"""What `tells` is for a number or a name, of which most texts have one, where it is 1 for a time."""
+_DAYS_AFTER, _FROM_THOSE_DAYS = timedelta(days=2), 0.6
+"""On Monday people tell what they did on Sunday: how long after a day, and what `dated` is for what is from then."""
 _TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
 _TELLS_WHEN = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since|just|"
@@ -44,6 +52,12 @@ _TELLS_WHEN = re.compile(
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself|we|our|us)\b", re.IGNORECASE)
 _ASSISTANT = frozenset({"you", "your", "yours"})
+_ASSISTANT_NAMES = frozenset({"assistant", "ai"})
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|dozen|several|few)\b", re.IGNORECASE
+)
+_NAME = re.compile(r"(?<=[^\W_,;:] )[A-Z][a-z]{2,}")
+"""A word with a capital within a sentence."""
 
 
 def normalise(weights: Mapping[str, float]) -> dict[str, float]:
@@ -87,32 +101,15 @@ class _Scorer:
     def __init__(self, search: Search) -> None:
         self._search = search
         query, candidates = search.query, search.candidates
-        # The one speaker whom the question names, by each part of the name; nobody when it names several. Where it
-        # names none and says `my`, the owner, who may go by several names.
-        asked = {name_key(token) for token in _TOKEN.findall(query.text)}
-        speakers = {name_key(speaker) for each in candidates.values() if (speaker := each.turn_speaker or each.speaker)}
-        called = search.called(speakers)
-        named = {
-            speaker
-            for speaker, keys in called.items()
-            if any(key in query.name_keys for key in keys) or not asked.isdisjoint(speaker.split())
-        }
-        if not named:
-            named = speakers.intersection(query.owner_keys)
-        elif len({called[speaker] for speaker in named}) > 1:
-            named = set()
-        self._named = frozenset(named)
         self._is_for_summary = asks_for_summary(query.text)
+        self._asked_kind = asked_kind(query.text)
+        self._best_own = max((search.own(chunk_id) for chunk_id in candidates), default=0.0) or 1.0
         self.about_owner = {key for key, each in candidates.items() if tells_of_owner(each, query)}
         facts = sum(each.kind == Kind.FACT for each in candidates.values())
         self.unlike_others = 1.0 - len(self.about_owner) / facts if facts else 1.0
         """The share of facts that are not about the owner: in a vault of one owner, being about the owner and when it
         was tell little."""
-        self._speaker_weight = 1.0
-        if not self._named.isdisjoint(query.owner_keys):  # a summary draws on both speakers
-            # The assistant's turns may answer as well if the question says `you`.
-            says_you = not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
-            self._speaker_weight = 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
+        self._named, self._speaker_weight = self._find_speaker()
         self._best_turn: dict[int, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int, float] = {}
@@ -133,20 +130,44 @@ class _Scorer:
                 score, nearness = self._lent.get(cited, (0.0, 0.0))
                 self._lent[cited] = max(score, own), max(nearness, near)
 
+    def _find_speaker(self) -> tuple[frozenset[str], float]:
+        """Return the keys of the one speaker whom the question names, by each part of the name, and how much it counts
+        that a turn is by that one; nobody when it names several. Where it names none and says `my`, the owner, who may
+        go by several names.
+        """
+        search, query = self._search, self._search.query
+        asked = {name_key(token) for token in _TOKEN.findall(query.text)}
+        found = (each.turn_speaker or each.speaker for each in search.candidates.values())
+        speakers = {name_key(speaker) for speaker in found if speaker}
+        if asks_about_advice(query.text) and (assistant := speakers & _ASSISTANT_NAMES):
+            return frozenset(assistant), _ASKS_BOTH
+        called = search.called(speakers)
+        named = {
+            speaker
+            for speaker, keys in called.items()
+            if any(key in query.name_keys for key in keys) or not asked.isdisjoint(speaker.split())
+        }
+        if len({called[speaker] for speaker in named}) > 1:
+            return frozenset(), 1.0
+        named = named or speakers.intersection(query.owner_keys)
+        if named.isdisjoint(query.owner_keys):
+            return frozenset(named), 1.0
+        # A summary draws on both speakers. The assistant's turns may answer as well if the question says `you`.
+        says_you = not _ASSISTANT.isdisjoint(asked)
+        return frozenset(named), 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
+
     def features_of(self, candidate: Document) -> Features:
         """Return all features of a candidate that are not 0."""
         search, query, text = self._search, self._search.query, candidate.text
         features = {"own": search.own(candidate.chunk_id)}
-        if query.intent is Intent.WHEN and (candidate.valid_from or _TELLS_WHEN.search(text)):
-            features["tells_when"] = self.unlike_others
+        if telling := self._tells(candidate):
+            features["tells"] = telling * features["own"] / self._best_own
+        if candidate.chunk_id in search.instructions:
+            features["instruction"] = 1.0
         if nearness := search.graph.get(candidate.doc_id):
             features["graph"] = nearness
-        first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
-        if query.dates and first:
-            # A year alone, or a month, lasts to its end.
-            last = (candidate.valid_until or f"{first}-99-99")[:10]
-            if any(first <= date.end.isoformat() and last >= date.start.isoformat() for date in query.dates):
-                features["dated"] = 1.0
+        if query.dates and (dated := self._dated(candidate)):
+            features["dated"] = dated
         folded = fold(text).casefold() if query.phrases else ""
         if any(fold(phrase).casefold() in folded for phrase in query.phrases):
             features["phrase"] = 1.0
@@ -165,6 +186,36 @@ class _Scorer:
             features["speaker"] = self._speaker_weight
         return features
 
+    def _tells(self, candidate: Document) -> float:
+        """Return in [0, 1] how much a candidate has what the question asks for: a time, a number or a name."""
+        query, text = self._search.query, candidate.text
+        if query.intent is Intent.WHEN:
+            return self.unlike_others if candidate.valid_from or _TELLS_WHEN.search(text) else 0.0
+        if self._asked_kind == "number":
+            return _LESS_TELLING if _NUMBER.search(text) else 0.0
+        if self._asked_kind == "name":
+            known = {candidate.turn_speaker, candidate.speaker}
+            is_new = any(name not in query.text and name not in known for name in _NAME.findall(text))
+            return _LESS_TELLING if is_new else 0.0
+        return 0.0
+
+    def _dated(self, candidate: Document) -> float:
+        """Return 1 where a candidate is true or speaks of the time that the question names, less where it is from that
+        time or soon after.
+        """
+        dates, stated = self._search.query.dates, candidate.said_at or candidate.created or ""
+        if first := candidate.valid_from:
+            # A year alone, or a month, lasts to its end.
+            last = candidate.valid_until or f"{first}-99-99"
+            return float(any(first[:10] <= f"{each.end}" and last[:10] >= f"{each.start}" for each in dates))
+        with suppress(ValueError):
+            spoken = find_dates(candidate.text, datetime.fromisoformat(stated))
+            if any(one.start >= each.start and one.end <= each.end for one in spoken for each in dates):
+                return 1.0
+        soon = (each.end + (_DAYS_AFTER if each.end - each.start <= _DAYS_AFTER else timedelta()) for each in dates)
+        is_near = any(f"{each.start}" <= stated[:10] <= f"{end}" for each, end in zip(dates, soon, strict=True))
+        return _FROM_THOSE_DAYS if is_near else 0.0
+
     def _is_by_or_about(self, candidate: Document) -> bool:
         """Return whether a candidate is by or about the person whom the question names, the owner where it says
         `my`.
@@ -181,10 +232,11 @@ class _Scorer:
         search, text = self._search, candidate.text
         features["length"] = min(1.0, math.log1p(count_spaced(text)) / _FULL_LENGTH)
         features["session_best"] = self._best_turn[candidate.doc_id]
-        features["session_words"] = search.session_words.get(candidate.doc_id, 0.0)
         features["session_fact"] = self._best_fact.get(candidate.doc_id, 0.0)
         if text.rstrip().endswith("?"):
             features["asks"] = 1.0
+        if _FIRST_PERSON.search(text):
+            features["first_person"] = 1.0
         if candidate.chunk_id in self._lent:
             features["cited"], near = self._lent[candidate.chunk_id]
             if near:
@@ -200,9 +252,6 @@ class _Scorer:
         pieces = len(talk.turns[talk.places[number]].chunks)
         if pieces > 1 and not self._is_for_summary:  # long messages are what a summary is made of
             features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
-        asker = search.candidates.get(before.last) if before else None
-        if asker is not None and "?" in asker.text:
-            features["answers"] = 1.0
 
 
 def tells_of_owner(candidate: Document, query: Query) -> bool:

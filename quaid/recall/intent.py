@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise, takewhile
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from quaid.text.language import language
 
@@ -318,7 +318,8 @@ def _by_keywords(words: Sequence[str], head: str) -> Intent | None:
 
 
 _LISTING = (
-    r"(?i)\b(?:which|how many|how often|list|name (?:all|every|the|some|two|three|four|five)|in (?:what|which) ways"
+    r"(?i)\b(?:which|how many|how often|list|(?:the|what) order|in (?:what|which) ways"
+    r"|name (?:all|every|the|some|two|three|four|five)"
     r"|all (?:the|of the|my|our|his|her|their)|every|each of)\b"
     r"|\bwhat (?:all )?(?:are|were|have|kinds? of|sorts? of|types? of)\b|\b(?:what|where|who) (?:has|have) (?!happened)"
     r"|\bwhat (?:\S+ ){0,3}(?!(?:does|has|is|was|this|his|its)\b)\w+[^\Ws]s"
@@ -332,6 +333,43 @@ def asks_for_list(question: str) -> bool:
     A question for one thing may pass: it gets its answer in lines that are no worse.
     """
     return re.search(_LISTING, question) is not None
+
+
+_NAMED = (
+    r"(?i)\b(?:where|who|which)\b|\bwhat (?:\w+ ){0,2}(?:artist|author|band|book|brand|breed|cit(?:y|ies)|company|"
+    r"countr(?:y|ies)|film|game|kind|language|movie|name|place|restaurant|school|show|song|sport|state|team|town|type|"
+    r"university)s?\b"
+)
+
+
+def asked_kind(question: str) -> Literal["number", "name"] | None:
+    """Return whether the answer is a number (`how many`, `how old`), or likely a name of somebody or something."""
+    if re.search(r"(?i)\bhow (?:many|much|old|long|often|far|big|tall)\b", question):
+        return "number"
+    return "name" if re.search(_NAMED, question) else None
+
+
+_OWN_PAST = (
+    r"(?i)\b(?:did|had|have|has|was|were|am) (?:i|we|my)\b|summar(?:y|i[sz]e)"
+    r"|\bi(?:['\u2019]ve| have)? (?:asked|brought|declined|discussed|mentioned|planned|reported|said|told)\b"
+)
+
+
+def asks_of_own_past(question: str) -> bool:
+    """Return whether somebody asks about what they did, and not what to do: `when did I`, `a summary of`."""
+    return re.search(_OWN_PAST, question) is not None
+
+
+_ADVICE = (
+    r"(?i)\b(?:did|had|have) you\b|\byou(?:['\u2019](?:ve|d)| have| had)?(?: \w+ly)? (?:advised|answered|came up"
+    r"|described|drafted|explained|gave|given|helped|listed|mentioned|outlined|proposed|provided|recommended|said"
+    r"|shared|showed|shown|suggested|told|written|wrote)\b"
+)
+
+
+def asks_about_advice(question: str) -> bool:
+    """Return whether a question is about earlier answers: `what did you suggest`, `the films you mentioned`."""
+    return re.search(_ADVICE, question) is not None
 
 
 _SUMMING = ("summar", "recap", "overview", "zusammenfass", "resumen", "resumo", "总结", "概括", "まとめ", "要約")

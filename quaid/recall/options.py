@@ -29,33 +29,34 @@ WEIGHTS: Mapping[str, float] = {
     "own": 1.0,
     # The better of the adjacent turns by another speaker, half of it in work with an assistant; of a fact, the best
     # turn that it cites.
-    "beside": 0.4,
+    "beside": 0.3,
     # The best turn of its session.
-    "session_best": 0.45,
-    # bm25 of its session as a whole; among people.
-    "session_words": 0.35,
+    "session_best": 0.6,
     # The best fact that cites it; a fact is its own.
     "cited": 0.3,
     # The best fact from its session.
     "session_fact": 0.3,
-    # It is by, or about, the one person whom the question names, or the owner where it says `I` or `my`.
+    # It is by, or about, the one person whom the question names, the owner where it says `I` or `my`, the assistant
+    # where it asks about earlier answers.
     "speaker": 0.5,
     # Logarithm of its length: `Yes, exactly!` answers little; among people.
-    "length": 0.35,
+    "length": 0.25,
+    # It says `I` or `my`: people tell of themselves; among people.
+    "first_person": 0.1,
     # Logarithm of the number of chunks that its turn has: the best of many is found good by chance.
     "pieces": -0.3,
     # It ends with a question; among people.
     "asks": -0.15,
-    # The turn before it asks; among people.
-    "answers": 0.1,
-    # The question is WHEN, and it speaks of a time.
-    "tells_when": 0.45,
+    # It has what the question asks for: a time, less a number or a name. As far as it matches otherwise.
+    "tells": 0.45,
     # The nearness in the graph to what the question names.
     "graph": 0.17,
-    # It is from the time that the question names.
-    "dated": 0.25,
+    # It speaks of the day that the question names; less, it is from that day or the two after it.
+    "dated": 0.5,
     # It has the question's quoted phrase.
     "phrase": 0.1,
+    # It says how to answer such questions.
+    "instruction": 0.6,
 }
 """The default weight of each feature of a candidate. A negative weight counts against it."""
 FEATURES = tuple(WEIGHTS)
@@ -79,7 +80,7 @@ class Profile:
     mmr_share: float = 0.0
     """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
     spread: float = 0.02
-    """The score that the second turn of a session loses; the fifth loses twice as much."""
+    """The score that the second turn of a session loses where a list is asked for; the fifth loses twice as much."""
     cut_share: float = 0.62
     """Hits under this share of the best score are not shown."""
 

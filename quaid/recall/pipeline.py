@@ -236,14 +236,21 @@ def choose(search: Search) -> tuple[list[Chosen], Related, int]:
             ordered = scoring.diversify(search, ranked)
         if not (limit := options.limit):  # by the budget, else by the size of the memory
             limit = cutoff.MAX_IN_BUDGET if options.budget is not None else cutoff.dynamic_k(_count_visible(search))
-        folded = scoring.fold((each for each, _ in ordered), limit)
+        folded = scoring.fold((each for each, _ in ordered), max(limit, cutoff.MIN_HITS))
         value = {each.chunk_id: score for each, score in ordered}
         chosen: list[Chosen] = [(each, value[each.chunk_id], count) for each, count in folded]
-        behind = max(0, len(ordered) - sum(count for _, count in folded)) if len(folded) == limit else 0
-        noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
-    if options.keyword_only:
-        return chosen, {}, behind
-    chosen, related = contradictions.show_together(search, chosen)
+        behind = len(ordered) - sum(count for _, count in folded[:limit]) if len(folded) >= limit else 0
+        noted |= {"limit": limit, "shown": len(chosen[:limit]), "behind": max(0, len(ordered) - limit)}
+    related: Related = {}
+    if not options.keyword_only:
+        # The first ten first: whatever the limit, they are the same.
+        first, related = contradictions.show_together(search, chosen[: cutoff.MIN_HITS])
+        if len(chosen) > cutoff.MIN_HITS:
+            first = first[: cutoff.MIN_HITS]
+            shown = {each.chunk_id for each, _, _ in first}
+            together, related = contradictions.show_together(search, chosen)
+            first += [each for each in together if each[0].chunk_id not in shown]
+        chosen = first
     return chosen[:limit], related, behind
 
 

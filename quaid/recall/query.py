@@ -103,6 +103,14 @@ def _tag_spans(text: str) -> Iterator[tuple[int, int]]:
             yield opening.start(), end
 
 
+_OF_CONTRACTIONS = frozenset("d ll m re s t ve".split())  # noqa: SIM905
+_OF_ASKING = frozenset(
+    """across asked aspect aspects can conversation conversations could different discuss discussed explain help item
+    items list mention mentioned only order please recommend recommended related session sessions show suggest suggested
+    tell through throughout told walk would brought""".split()  # noqa: SIM905
+)
+"""English words of a request, not of its subject: `Can you list, in order, what I mentioned about …`"""
+
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
 MAX_PHRASES = 8
@@ -176,11 +184,17 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
         linked = map(name_key, find_names(text))
         within = map(name_key, list_joined_parts(text))
         keys = [own_key, *linked, *(key for key in runs if len(key) > 1 and key not in dropped), *within]
+    words = fulltext.terms(text, spoken_in)
+    if knows_owner:
+        # Who asks for himself asks an assistant. Of others it may matter what they mentioned.
+        is_request = says_my or "you" in spoken_words
+        dropped = _OF_ASKING | _OF_CONTRACTIONS if is_request else _OF_CONTRACTIONS
+        words = [word for word in words if word not in dropped] or words
     # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.
     together = [fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii()]
     return Query(
         text.strip(),
-        tuple(dict.fromkeys([*fulltext.terms(text, spoken_in), *together])),
+        tuple(dict.fromkeys([*words, *together])),
         tuple(dict.fromkeys(keys)),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),

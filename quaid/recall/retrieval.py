@@ -1,4 +1,4 @@
-"""A query -> what the channels find: keyword, episodes, vector and exact name concurrently, then the graph."""
+"""A query -> what the channels find: keyword, vector and exact name concurrently, then the graph."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.options import of_kinds
 from quaid.recall.query import Query, list_shared_words
-from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search, min_max
+from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
@@ -197,7 +197,6 @@ class GraphWalk:
 
 MAX_RANKED = 400
 """The number of candidates from each channel."""
-MAX_EPISODES = 50
 SAMPLE = 128
 """The number of chunks sampled to estimate the least cosine of a vault."""
 ANYONE = "someone"
@@ -314,12 +313,6 @@ def _search_words(search: Search, views: Views, words: Sequence[str]) -> None:
         rankings = [sources.words.search(sources.second, words, MAX_RANKED, allowed) for allowed in views]
         search.rankings["keyword"] = ranking = _merge(rankings)
         noted |= {"found": len(ranking), "words": list(words)}
-    if search.profile.weights.get("session_words") and not search.options.keyword_only:
-        with search.trace.stage("episodes") as noted:
-            match = fulltext.match_any(words)
-            found = fulltext.search_episodes(sources.second, match, MAX_EPISODES, search.scope)
-            search.session_words = min_max(found)
-            noted["found"] = len(found)
 
 
 def _search_vectors(search: Search, views: Views, vector: Any) -> None:

@@ -240,16 +240,14 @@ def holding(search: Search, candidates: Collection[Document]) -> list[Document]:
 
 MAX_REORDERED = 60
 """The number of best hits that are reordered; those behind them stay behind."""
-LIST_SPREAD_FACTOR = 2
-"""A session loses this many times as much if the question asks for a list: its items come from several days."""
 
 
 def diversify(search: Search, ranked: Sequence[Document]) -> list[tuple[Document, float]]:
     """Return `ranked` with what is like the best later, as far as that is on, and the score of each there."""
     profile = search.profile
     if not profile.mmr_share or search.embedded is None:
-        strength = profile.spread * (LIST_SPREAD_FACTOR if asks_for_list(search.query.text) else 1)
-        return reorder(ranked, search.scores, strength)
+        # Items of a list come from several days; other answers from one conversation more often than not.
+        return reorder(ranked, search.scores, profile.spread if asks_for_list(search.query.text) else 0.0)
     best = [candidate.chunk_id for candidate in ranked[:MAX_REORDERED]]
     ids, matrix = search.sources.vectors.vectors(search.connection, search.embedded[0], best)
     cosines = (matrix @ matrix.T).tolist()

@@ -151,8 +151,6 @@ class Search:
     """The embedder whose vectors were searched, and the vector of the question."""
     relevant_similarity: float = 1.0
     """From which cosine a text answers without having a word of the question."""
-    session_words: dict[int, float] = field(default_factory=dict)
-    """bm25 in [0, 1] of whole episodes, by doc_id."""
     graph: dict[int, float] = field(default_factory=dict)
     """The nearness in (0, 1] of documents that the graph leads to, by doc_id."""
     via: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -172,6 +170,8 @@ class Search:
     """The scores of the fusion, also of chunks next to a candidate; chunks that no channel found have none."""
     cites: dict[int, list[int]] = field(default_factory=dict)
     """The chunks of the turns that the chunk of a fact cites."""
+    instructions: set[int] = field(default_factory=set)
+    """Chunks that say how to answer such questions."""
     talks: dict[int, Talk] = field(default_factory=dict)
     """By doc_id of the episode."""
     features: dict[int, Features] = field(default_factory=dict)

@@ -94,7 +94,7 @@ BY_NAME = (
     ("--compacted-at --session option", "cli.md", "quaid recall"),
     ("Host header 421 Origin 403", "mcp.md", "Over HTTP"),
     ("text_hash content_hash inode mtime sweep", "architecture.md", "How an index row stays true"),
-    ("session_best session_words tells_when", "recall.md", "Evidence"),
+    ("session_best first_person tells", "recall.md", "Evidence"),
     ("systemd launchd janitor.env", "janitor.md", "Every night"),
     ("--expect 125 bisect", "cli.md", "quaid recall"),
     ("memory://recent resource", "mcp.md", "Resources and prompts"),

@@ -5,7 +5,7 @@
     python tests/benchmarks/stages.py --all            # 100,000 too
 
 200 questions at depth `fast` in a running process, the second question on (the matrix of vectors is in memory), and the
-first question of fresh processes (cold). The keyword channel, and the episodes after it, work beside the vector channel,
+first question of fresh processes (cold). The keyword channel works beside the vector channel,
 so that stages add up to more than the whole; *between* is what of the time none of them has. *pipeline* is what recall
 takes inside, *whole* the call: with the look whether files have changed, and the books.
 
@@ -118,7 +118,7 @@ def ask_one(memory: Memory, asked: str, **scope: Any) -> dict[str, float]:
     assert not found.degraded, found.degraded
     stages = found.trace["took_ms"]
     assert isinstance(stages, Mapping)
-    beside = stages["keyword"] + stages.get("episodes", 0.0)
+    beside = stages["keyword"]
     between = found.took_ms - sum(stages.values()) + min(beside, stages["vector"])
     return {**stages, "between": between, "pipeline": found.took_ms, "whole": 1000 * whole_s}
 

@@ -350,7 +350,7 @@ def test_a_search_has_no_evidence_and_a_plain_bar():
 
 
 numbers = st.floats(-0.5, 1.2)
-names = st.sampled_from(["own", "beside", "session_best", "session_words", "length", "asks", "pieces", "phrase"])
+names = st.sampled_from(["own", "beside", "session_best", "first_person", "length", "asks", "pieces", "phrase"])
 
 
 @pytest.mark.slow

@@ -182,7 +182,6 @@ def test_bm25_is_that_of_fts5(both, match, limit):
     same(fulltext.search(pg, match, limit), fulltext.search(lite, match, limit))
     allowed = frozenset(range(2, 12))
     same(fulltext.search(pg, match, limit, allowed), fulltext.search(lite, match, limit, allowed))
-    same(fulltext.search_episodes(pg, match, limit), fulltext.search_episodes(lite, match, limit))
     ids, scores = pg.words.list_matches(match)
     same(sorted(zip(ids, scores, strict=True), key=lambda x: -x[1]), lite.words.search(match, 10**6, None))
     assert ids == sorted(ids)

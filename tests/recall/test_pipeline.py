@@ -146,9 +146,42 @@ def test_turns_of_one_session_are_taken_apart():
 
     def place(strength: float) -> int:
         chosen = everything(spread=strength)
-        return [hit.path for hit in ask(index, "boiler rattles", profile=chosen).hits].index("episodes/b.md")
+        return [hit.path for hit in ask(index, "how often the boiler rattles", profile=chosen).hits].index(
+            "episodes/b.md"
+        )
 
     assert place(0.5) <= 1 <= place(0.0)
+
+
+@pytest.mark.parametrize("question", ["boiler", "What does Maya think of the boiler?"])
+def test_the_first_of_a_large_limit_are_those_of_a_small_one(question):
+    homes = ("Oslo", "Turku", "Leeds")
+    notes = {f"facts/{n:03}.md": f"---\nid: f{n:03}\ncreated: 2026-01-{n % 28 + 1:02}\n---\nThe boiler of house {n}"
+             f" costs {n * 7 % 90} euros and Maya knows it{' well' * (n % 9)}.\n\n- [[Maya]] lives_in [[{homes[n % 3]}]]\n"
+             for n in range(300)}  # fmt: skip
+    index = make_index(notes, ByWords())
+    many = [hit.id for hit in ask(index, question, ByWords(), limit=50).hits]
+    assert len(many) == 50
+    for limit in (1, 10, 25):
+        assert [hit.id for hit in ask(index, question, ByWords(), limit=limit).hits] == many[:limit]
+    assert len(ask(index, question, ByWords(), limit=200).hits) > 120
+
+
+def test_a_standing_instruction_is_found_where_its_subject_is_asked():
+    lines = [
+        "Always give prices with tax when I ask about the cost of boilers.",
+        *(f"The boiler costs {n}." for n in range(30)),
+    ]
+    body = "\n\n".join(f"**User**: {line} ^t{n}" for n, line in enumerate(lines, 1))
+    index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"}, ByWords())
+
+    def gained(question: str) -> set[str]:
+        hits = ask(index, question, ByWords(), limit=40).hits
+        return {hit.id for hit in hits if "instruction" in hit.evidence}
+
+    assert gained("What about the cost of boilers?") == {"a#t1"}
+    assert gained("What did I say about the cost of boilers?") == set()
+    assert gained("Where is the cat?") == set()
 
 
 LIVES = {
@@ -187,7 +220,7 @@ def test_an_answer_keeps_to_its_budget(budget):
     assert answer.hits or budget <= 40
 
 
-COMPANY = ("beside", "session_best", "session_words", "session_fact", "answers")
+COMPANY = ("beside", "session_best", "session_fact")
 QUESTION = 'When did Maya Chen say "the heating broke" to me in March?'
 
 
@@ -201,9 +234,7 @@ def test_each_profile_answers_and_says_what_its_stages_did(index, name):
     assert {"query", "keyword", "vector", "graph", "exact", "evidence", "score", "choose", "answer"} <= traced
 
 
-@pytest.mark.parametrize(
-    "feature", ["beside", "session_best", "session_words", "speaker", "graph", "length", "phrase", "cited"]
-)
+@pytest.mark.parametrize("feature", ["beside", "session_best", "speaker", "graph", "length", "phrase", "cited"])
 def test_a_feature_without_weight_brings_no_evidence(index, feature):
     embed(index, ByWords())
     for profile in (everything(), without(feature, cut_share=0.0)):

@@ -268,7 +268,6 @@ def test_words_that_are_missing_or_left_over_are_seen(vault):
     vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
     vault.sync()
     for change in (
-        "DELETE FROM episode_words",
         "INSERT INTO fulltext (rowid, text, context, keywords) SELECT max(chunk_id), 'gone', '', '' FROM chunks",
         "DELETE FROM fulltext WHERE rowid = (SELECT max(chunk_id) FROM chunks)",
     ):

@@ -23,7 +23,7 @@ from quaid.index.scope import NOTE_TABLES
 Raw: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 TABLES = (
     "documents", "chunks", "passages", "names", "edges", "links", "pending", "citations", "passed_over", "postings",
-    "lengths", "episode_postings", "episode_lengths", "embedders", "vectors", "meta",
+    "lengths", "embedders", "vectors", "meta",
 )  # fmt: skip
 _CASCADED = frozenset(NOTE_TABLES)
 """Tables whose rows go with their document."""

@@ -188,7 +188,7 @@ CREATE TABLE quaid.passed_over (
     PRIMARY KEY (vault, path)
 ) PARTITION BY HASH (vault);
 
--- The stems of chunks and of whole episodes, as FTS5 would keep them. `weight` is how often one stands in a row, each
+-- The stems of chunks, as FTS5 would keep them. `weight` is how often one stands in a row, each
 -- time by the weight of its column; `places` are its columns and offsets, four bytes each; `length` is the row's number
 -- of stems, again in `lengths`, so that ranking joins nothing.
 CREATE TABLE quaid.postings (
@@ -207,8 +207,6 @@ CREATE TABLE quaid.lengths (
     vault  bigint NOT NULL DEFAULT quaid.vault(),
     PRIMARY KEY (vault, row_id)
 ) PARTITION BY HASH (vault);
-CREATE TABLE quaid.episode_postings (LIKE quaid.postings INCLUDING DEFAULTS INCLUDING INDEXES) PARTITION BY HASH (vault);
-CREATE TABLE quaid.episode_lengths (LIKE quaid.lengths INCLUDING DEFAULTS INCLUDING INDEXES) PARTITION BY HASH (vault);
 
 CREATE TABLE quaid.embedders (
     embedder_id integer NOT NULL,

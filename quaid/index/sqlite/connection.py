@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from itertools import islice
@@ -192,12 +192,8 @@ class Fts5:
     def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
         self._connection.executemany("INSERT INTO fulltext (rowid, text, context, keywords) VALUES (?,?,?,?)", rows)
 
-    def insert_episodes(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        self._connection.executemany("INSERT INTO episode_words (rowid, text, context) VALUES (?,?,?)", rows)
-
-    def remove(self, doc_id: int, chunk_ids: Sequence[int]) -> None:
+    def remove(self, chunk_ids: Sequence[int]) -> None:
         self._connection.executemany("DELETE FROM fulltext WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
-        self._connection.execute("DELETE FROM episode_words WHERE rowid = ?", (doc_id,))
 
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
         """Rank all that match; with `allowed` only the best of these come as far as this."""
@@ -210,17 +206,6 @@ class Fts5:
             (match, limit),
         )
         return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
-
-    def search_episodes(
-        self, match: str, limit: int, documents: str, values: Mapping[str, object]
-    ) -> list[tuple[int, float]]:
-        within = f"JOIN documents d ON d.doc_id = episode_words.rowid AND {documents}" if documents else ""
-        rows = self._connection.execute(
-            f"SELECT episode_words.rowid, bm25(episode_words) AS score FROM episode_words {within} "
-            "WHERE episode_words MATCH :match ORDER BY score, episode_words.rowid LIMIT :limit",
-            {"match": match, "limit": limit, **values},
-        )
-        return [(int(row[0]), -float(row[1])) for row in rows]
 
     def list_matches(self, match: str) -> tuple[list[int], list[float]]:
         rows = self._connection.execute(

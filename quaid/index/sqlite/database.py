@@ -108,24 +108,19 @@ def find_inconsistencies(connection: SqliteIndex) -> list[str]:
     chunk.
     """
     found = [str(row[0]) for row in connection.execute("PRAGMA quick_check") if row[0] != "ok"]
-    of_turns = "SELECT DISTINCT doc_id FROM chunks WHERE turn IS NOT NULL"
     ready = "SELECT chunk_id FROM chunks WHERE embedded = 'ready'"
-    derived = [
-        ("words", "id FROM fulltext_docsize", "SELECT chunk_id FROM chunks", "chunk"),
-        ("words", "id FROM episode_words_docsize", of_turns, "episode"),
-    ]
+    derived = [("words", "id FROM fulltext_docsize", "SELECT chunk_id FROM chunks")]
     if newest := connection.execute("SELECT max(embedder_id) FROM embedders").get:
-        derived.append(("vectors", f"rowid FROM vectors_{newest}_rowids", ready, "chunk"))
-    for label, rows, owners, owner in derived:
-        known = "SELECT chunk_id FROM chunks" if owner == "chunk" else owners
+        derived.append(("vectors", f"rowid FROM vectors_{newest}_rowids", ready))
+    for label, rows, owners in derived:
         orphans, missing = connection.execute(
-            f"SELECT (SELECT count(*) FROM (SELECT {rows} EXCEPT {known})),"
+            f"SELECT (SELECT count(*) FROM (SELECT {rows} EXCEPT SELECT chunk_id FROM chunks)),"
             f"(SELECT count(*) FROM ({owners} EXCEPT SELECT {rows}))"
         ).fetchone()  # type: ignore[misc]
         if orphans:
-            found.append(f"{orphans} rows of {label} belong to no {owner}")
+            found.append(f"{orphans} rows of {label} belong to no chunk")
         if missing:
-            found.append(f"{missing} {owner}s have no {label}")
+            found.append(f"{missing} chunks have no {label}")
     return found
 
 

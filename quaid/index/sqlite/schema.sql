@@ -157,14 +157,6 @@ CREATE VIRTUAL TABLE fulltext USING fts5 (
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M* So'"
 );
 
--- Words of whole episodes, rowid = doc_id: which conversation a question is about is told better by all of it than by any
--- one turn.
-CREATE VIRTUAL TABLE episode_words USING fts5 (
-    text, context,
-    content = '', contentless_delete = 1,
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M* So'"
-);
-
 -- The stems in `fulltext` and where they stand, to find the words somebody may have meant.
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (fulltext, 'row');
 CREATE VIRTUAL TABLE occurrences USING fts5vocab (fulltext, 'instance');

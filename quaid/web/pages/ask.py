@@ -35,7 +35,6 @@ CHANNELS = {
     "vector": "meaning",
     "graph": "graph",
     "exact": "name",
-    "episodes": "sessions",
     "hyde": "imagined answer",
     "second_pass": "broader search",
 }
@@ -56,17 +55,17 @@ FEATURES = {
     "own": "its own words and meaning",
     "beside": "what was said beside it",
     "session_best": "the best turn of its session",
-    "session_words": "its session as a whole",
     "cited": "a fact that rests on it",
     "session_fact": "a fact from its session",
     "speaker": "who said it, or who it is about",
     "length": "how much it says",
     "pieces": "one of many pieces of a long turn",
     "asks": "it asks, and answers nothing",
-    "answers": "it follows a question",
-    "tells_when": "it tells when",
+    "first_person": "it tells of its speaker",
+    "tells": "it has the time, number or name asked for",
+    "instruction": "it says how to answer",
     "graph": "near in the graph to a name in the question",
-    "dated": "from the time in the question",
+    "dated": "of the time in the question",
     "phrase": "it has the quoted phrase",
     "later stages": "its exact name, its confidence, the order",
 }
@@ -254,7 +253,7 @@ def list_ranks(hit: Hit, trace: Mapping[str, Any]) -> list[str]:
 def _count_found(trace: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of candidates of each channel, in the order of `CHANNELS`."""
     stages = {stage["stage"]: stage["found"] for stage in trace["stages"] if "found" in stage}
-    counts = {**{name: stages[name] for name in ("exact", "episodes") if stages.get(name)}, **trace.get("channels", {})}
+    counts = {**{name: stages[name] for name in ("exact",) if stages.get(name)}, **trace.get("channels", {})}
     return {name: counts[name] for name in CHANNELS if name in counts}
 
 

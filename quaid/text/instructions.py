@@ -1,0 +1,36 @@
+"""Standing instructions: what somebody asks an assistant to do from now on, in a dozen languages."""
+
+import re
+
+SIGNS = (
+    *("always", "never", "whenever", "every time", "from now on", "going forward", "when i ask"),
+    *("immer", "niemals", "künftig", "ab jetzt", "von nun an", "in zukunft", "wenn ich nach"),
+    *("toujours", "jamais", "désormais", "dorénavant", "à partir de maintenant", "quand je demande"),
+    *("siempre", "nunca", "a partir de ahora", "de ahora en adelante", "cuando pregunte"),
+    *("sempre", "a partir de agora", "de agora em diante", "quando eu perguntar", "d'ora in poi", "quando chiedo"),
+    *("altijd", "nooit", "voortaan", "zawsze", "nigdy", "od teraz", "всегда", "никогда", "отныне"),
+    *("总是", "永远", "以后", "从现在起", "每次", "いつも", "必ず", "今後", "これから"),
+)
+"""Words and runs of words, one of which every standing instruction has."""
+_START = (
+    r"(?:^|[.!?;:\n。]\s*)"
+    r"(?:(?:please|and|also|but|so|ok(?:ay)?|bitte|por favor|s'il te pla[iî]t|per favore),?\s+)*"
+)
+_INSTRUCTION = re.compile(
+    # "Always give dates as …", "Never use …", and "Antworte immer …", but not "I always …" or "Ich gehe immer …".
+    rf"{_START}(?:always|never|immer|niemals|toujours|jamais|siempre|nunca|sempre|altijd|nooit|zawsze|nigdy|всегда"
+    r"|никогда)\s"
+    rf"|{_START}(?!i\b|we\b|ich\b|wir\b|je\b|yo\b|eu\b|io\b|ik\b)[^\W\d_]{{3,}}\s(?:(?:mir|me|mi|moi|bitte)\s)?"
+    r"(?:immer|niemals|toujours|siempre|sempre|altijd|zawsze|всегда)\s"
+    r"|\b(?:from now on|going forward|whenever i ask|every time i ask|when i ask (?:you )?(?:about|for|to))\b"
+    r"|\b(?:ab jetzt|von nun an|künftig|in zukunft|wenn ich nach|désormais|dorénavant|à partir de maintenant)\b"
+    r"|\b(?:quand je (?:te )?demande|d'ora in poi|quando (?:ti )?chiedo|a partir de ahora|de ahora en adelante)\b"
+    r"|\b(?:cuando (?:te )?pregunte|a partir de agora|de agora em diante|voortaan|od teraz|отныне)\b"
+    r"|从现在起|以后(?:请|都)|每次(?:我|请)|总是|永远|今後(?:は|、)|これから(?:は|、)|必ず",
+    re.IGNORECASE,
+)
+
+
+def is_instruction(text: str) -> bool:
+    """Return whether `text` has a standing instruction: `Always give prices with tax when I ask about costs.`"""
+    return _INSTRUCTION.search(text) is not None
