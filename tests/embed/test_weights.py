@@ -19,10 +19,11 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from cross_encoder import write_matcher
 from embed_tiny import HIDDEN, write_tiny_model
 from loopback import LoopbackServer
 
-from quaid.embed import fetch, fetch_weights, open_embedder, weights
+from quaid.embed import fetch, fetch_weights, open_embedder, open_reranker, weights
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -140,6 +141,32 @@ def test_the_hub_is_asked_first_and_progress_is_told(hub):
 
 
 @pytest.mark.slow
+def test_a_reranker_comes_from_its_revision_at_the_hub_alone(tmp_path, monkeypatch):
+    folder = write_matcher(tmp_path / "published", {"tea": 3.0}, name="onnx/model.onnx")
+    digests = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("onnx/model.onnx", "tokenizer.json")
+    }
+    configs = {"config.json": {"model_type": "modernbert", "architectures": ["ModernBertForSequenceClassification"]}}
+    known = weights.KnownModel(digests, 1_000_000, hub_id="org/tiny@main", configs=configs)
+    monkeypatch.setitem(weights.KNOWN_MODELS, "pairs", known)
+    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
+    running = Hub(folder)
+    monkeypatch.setenv("HF_ENDPOINT", running.url)
+    try:
+        fetch_weights(EmbeddingSettings(model="pairs"))
+    finally:
+        running.server.shutdown()
+        running.server.server_close()
+    assert running.requests == 2
+    assert open_reranker("pairs").score("which drink", ["tea", "oat"], 600.0) == pytest.approx([3, 0])
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_INDEX_URL", running.url)
+    monkeypatch.setattr(fetch, "_list_reachable", lambda *_: frozenset({running.url}))
+    shutil.rmtree(tmp_path / "cache")
+    with pytest.raises(WeightsMissingError, match=r"\(127\.0\.0\.1 cannot be reached.*copy .*pairs from a machine"):
+        fetch_weights(EmbeddingSettings(model="pairs"))
+
+
 def test_fetching_again_does_nothing_and_another_precision_needs_no_network(hub):
     fetch_weights(SETTINGS)
     fetch_weights(SETTINGS)
