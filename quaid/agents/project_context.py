@@ -99,7 +99,7 @@ def _read_project(root: Path, name: str, home: str) -> dict[str, Any]:
     about = markup.read_description("PROJECT.md", safe.pop("PROJECT.md", ""))
     return {
         "label": admit(project.label).text,
-        "state": project.state,
+        "state": project.state if "PROJECT.md" in texts else "unreadable",
         "roots": list(project.source_roots),
         "about": "" if about == registry.ABOUT.format(label=project.label) else shorten(about, MAX_ABOUT),
         "notes": safe,

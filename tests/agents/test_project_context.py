@@ -128,6 +128,8 @@ def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRep
     outside = tmp_path / "outside.md"
     outside.write_text("# Outside\n\nNot of this vault.\n")
     (vault.root / "projects/studio/TOOLS.md").symlink_to(outside)
+    (vault.root / "projects/link").mkdir()
+    (vault.root / "projects/link/PROJECT.md").symlink_to(outside)
     (state_folder(vault.root) / "local.db").write_bytes(b"no database at all" * 100)
     found = told(vault, studio.path)
     assert [line.split(" ")[0] for line in found[0]] == ["studio", "archive", "bare", "broken"]
