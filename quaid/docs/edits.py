@@ -8,10 +8,9 @@ from quaid.docs.definitions import SymbolChange, compare, define
 from quaid.docs.freshness import Freshness
 from quaid.docs.mentions import find_mentions, is_plain
 from quaid.docs.source_trees import SourceTrees
+from quaid.errors import name_first
 from quaid.text.quoting import neutralise
 from quaid.vault import files, headings
-
-MAX_NAMED = 3
 
 
 def find_affected(
@@ -30,8 +29,8 @@ def find_affected(
             continue
         text = (files.read_note(doc.folder, doc.rel_path) or b"").decode("utf-8", "replace")
         if names := list(_list_named(doc, text, known.get(doc.id), changed)):
-            shown = ", ".join(f"`{neutralise(headings.one_line(name)).replace('`', '')}`" for name in names[:MAX_NAMED])
-            yield doc, f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
+            shown = [f"`{neutralise(headings.one_line(name)).replace('`', '')}`" for name in names]
+            yield doc, name_first(shown)
 
 
 def _list_named(

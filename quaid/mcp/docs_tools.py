@@ -20,7 +20,7 @@ from pydantic import Field
 
 from quaid.docs.catalogue import title_of
 from quaid.docs.freshness import Freshness, describe
-from quaid.errors import BadInputError
+from quaid.errors import BadInputError, name_first
 from quaid.local.notifications import deliver, level_of
 from quaid.mcp.results import MAX_NOTE, WRITE, ListOf, as_tools, day, fit, one_line, output, shape, tool_result
 from quaid.mcp.tools import ADDS, READS, SETTLES, Tool, Tools, reporter
@@ -302,5 +302,4 @@ def _warn(freshness: Freshness | None) -> str:
     if freshness is None or not freshness.is_stale:
         return ""
     changed = list(dict.fromkeys(doubt.path for doubt in freshness.doubts)) or [f.path for f in freshness.findings]
-    more = f" and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
-    return one_line(f"{describe(freshness)}. Compare it with {', '.join(changed[:MAX_NAMED])}{more}.")
+    return one_line(f"{describe(freshness)}. Compare it with {name_first(changed, MAX_NAMED)}.")
