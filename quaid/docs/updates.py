@@ -36,7 +36,6 @@ from quaid.vault.replacements import Replacement
 UPDATE, CLEANUP = "docs_staleness", "docs_cleanup"
 """The tasks of the janitor, which also name what was decided."""
 PROMPTS = {UPDATE: "docs_update", CLEANUP: "docs_cleanup"}
-AUTHOR = ("Quaid", "quaid@localhost")
 TINY = 600
 """Characters: half of a document of this size may be one sentence."""
 MAX_GROWN = 60_000
@@ -277,6 +276,6 @@ def propose_branch(edit: SourceEdit, task: str, key: str, judgements: Judgements
     if now != edit.before and (path not in found.files if now is None else found.holds(path, now)):
         raise NoteChangedError(edit.path)
     name = proposal.name_branch(path, edit.after)
-    made = proposal.propose_branch(folder, name, path, edit.before, edit.after, edit.message, AUTHOR)
+    made = proposal.propose_branch(folder, name, path, edit.before, edit.after, edit.message)
     judgements.add(task, {key: f"branch {made.branch}"})
     return made

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Who = Literal["owner", "other", "agent", "janitor", "import"]
 JANITOR = ("Quaid Janitor", "janitor@localhost")
 """Name and e-mail address under which nights are committed."""
+_NAMES = (("NAME", "Quaid"), ("EMAIL", "quaid@localhost"))
+QUAID = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _NAMES}
+"""The environment for commits that are not in the notes: leases, and branches of other repositories."""
 _IMPORTS = ("import: ", "analyze: ")
 
 

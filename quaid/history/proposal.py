@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, ProposalError
 from quaid.history import commit_folder
+from quaid.history.authorship import QUAID
 from quaid.history.git import SUBMODULE, Changes, Git, Version
 from quaid.history.repository import find_repository
 from quaid.history.staging import REGULAR, IndexEntry, list_entries
@@ -38,14 +39,11 @@ def name_branch(path: str, after: bytes) -> str:
     return f"{FOLDER}/{slug or 'doc'}-{key}"
 
 
-def propose_branch(
-    folder: Path, branch: str, path: str, before: bytes, after: bytes, message: str, author: tuple[str, str]
-) -> Proposed:
+def propose_branch(folder: Path, branch: str, path: str, before: bytes, after: bytes, message: str) -> Proposed:
     """Make `branch`, with one commit on HEAD that changes a file, in the repository around `folder`.
 
-    `path` begins at the top of the repository; `before` and `after` are as on disk. `author` is a name and an e-mail
-    address, the committer's too. Line ends that git turns on the way to the disk are turned back.
-    The same again finds its branch.
+    `path` begins at the top of the repository; `before` and `after` are as on disk. Line ends that git turns on the way
+    to the disk are turned back. The same again finds its branch.
 
     Raises:
         ProposalError: it cannot be made, and why; nothing was changed.
@@ -71,10 +69,8 @@ def propose_branch(
     changes: Changes = {path: (old, new)}
     if known := _find(git, branch, changes):
         return known
-    names = {"NAME": author[0], "EMAIL": author[1]}
-    identity = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in names.items()}
     text = message.replace("\0", "").encode("utf-8", "replace")
-    commit = git.commit_tree(git.write_tree(base, {path: new}), [base], text, identity, "--no-gpg-sign")
+    commit = git.commit_tree(git.write_tree(base, {path: new}), [base], text, QUAID, "--no-gpg-sign")
     # Against no commit at all: a branch that somebody has just made is not overwritten.
     target = (f"refs/heads/{branch}", commit, "0" * len(base))
     try:

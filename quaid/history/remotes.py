@@ -14,6 +14,7 @@ from pathlib import Path
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
+from quaid.history.authorship import QUAID
 from quaid.history.git import PROGRESS, QUIET, WITH_HOOKS, Git, Progress, execute_in_time, explain, quiet_environment
 from quaid.history.repository import MERGED
 
@@ -322,9 +323,7 @@ class Remotes:
     def write_lease(self, what: str, text: str, after: str | None) -> str:
         """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
         tree = self._git.read_text("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")
-        identity = {f"GIT_{role}_NAME": "Quaid" for role in ("AUTHOR", "COMMITTER")}
-        identity |= {f"GIT_{role}_EMAIL": "quaid@localhost" for role in ("AUTHOR", "COMMITTER")}
-        made = self._git.commit_tree(tree, [after] if after else [], text.encode(), identity, "--no-gpg-sign")
+        made = self._git.commit_tree(tree, [after] if after else [], text.encode(), QUAID, "--no-gpg-sign")
         self._set(f"{LEASES}/{what}", made)
         return made
 

@@ -18,7 +18,6 @@ from quaid.history.proposal import name_branch, propose_branch
 DOC = "docs/recall.md"
 BEFORE = b"# Recall\n\nThe limit is 10.\n\nThe end.\n"
 AFTER = BEFORE.replace(b"10", b"20")
-WHO = ("Quaid Janitor", "janitor@localhost")
 
 
 def run(top, *args, check=True, stdin=None):
@@ -53,7 +52,7 @@ def house(calm, tmp_path):  # noqa: F811
 
 
 def propose(top, before=BEFORE, after=AFTER, path=DOC, branch="quaid/docs/x"):
-    return propose_branch(top, branch, path, before, after, "docs: the limit\n\nBecause.\n", WHO)
+    return propose_branch(top, branch, path, before, after, "docs: the limit\n\nBecause.\n")
 
 
 def seen(top):
@@ -84,7 +83,7 @@ def test_a_branch_has_the_change_and_nothing_else_has_it(house):
     assert git(house, "diff", "--name-status", "main", made.branch) == f"M\t{DOC}"
     assert run(house, "cat-file", "blob", f"{made.commit}:{DOC}").stdout == AFTER
     assert git(house, "log", "-1", "--format=%an <%ae> %cn|%P|%B", made.branch) == (
-        f"Quaid Janitor <janitor@localhost> Quaid Janitor|{head}|docs: the limit\n\nBecause."
+        f"Quaid <quaid@localhost> Quaid|{head}|docs: the limit\n\nBecause."
     )
     git(house, "stash", "-q")
     git(house, "merge", "-q", "--no-edit", made.branch)
