@@ -55,11 +55,6 @@ class FileChange(NamedTuple):
         """The blob that the first parent has."""
         return self.befores[0]
 
-    @property
-    def is_joined(self) -> bool:
-        """Return whether the parents of a merge had different ones: what is new in it may be theirs."""
-        return len({*self.befores}) > 1
-
 
 def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revision]:
     """The commits that changed the note at `rel_path`, newest first, across its renames; none for one never committed.
