@@ -16,6 +16,7 @@ from quaid.agents.project_context import read_projects
 from quaid.errors import count
 from quaid.index import contents, documents
 from quaid.index.documents import list_first_paths, list_latest_facts, list_preferences
+from quaid.index.listing import list_rules
 from quaid.index.port import IndexConnection
 from quaid.index.scope import visible_to
 from quaid.local import queue
@@ -42,6 +43,8 @@ MIN_RECENT = 10
 """The number of newest facts that are shown, however old they are."""
 MAX_PREFERENCES = 15
 """A preference applies to every prompt, so it is shown once, before the first."""
+MAX_RULES = 5
+"""Standing instructions that come before the preferences."""
 PREFERENCE_SHARE = 0.25
 """The maximum share of the remaining budget for preferences."""
 MAX_LISTED = 5
@@ -128,10 +131,11 @@ def read_context(
     """Read the context for one of `owners` from the vault at `root`; without an index, only from the files."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest: Sequence[tuple[str, str]] = ()
-    preferred: Sequence[tuple[str, str]] = ()
+    preferred: list[tuple[str, str]] = []
     if index is not None:
         scope, today = visible_to(index, owners), now.date().isoformat()
-        preferred = list_preferences(index, scope, MAX_PREFERENCES, today)
+        preferred = list_rules(index, scope, MAX_RULES)
+        preferred += list_preferences(index, scope, MAX_PREFERENCES, today)
         newest = list_latest_facts(index, scope, MAX_RECENT, today)
     projects, project = read_projects(root, place, cwd)
     return SessionContext(

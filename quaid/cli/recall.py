@@ -18,11 +18,12 @@ from quaid.errors import UsageError
 from quaid.memory import Memory
 from quaid.model import PRIVACIES, STATUSES, Recall
 from quaid.recall.cutoff import fit_shapes, tokens
+from quaid.recall.intent import asks_for_course
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
 from quaid.text.quoting import describe, render_memory_line, shorten
-from quaid.text.zones import local_now
+from quaid.text.zones import local_now, order_key
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 FEDERATED_FIELDS = ("vault", "also_in")
@@ -283,7 +284,8 @@ def render_answer(found: Recall, *, explain: bool) -> str:
 def render_hits(found: Recall) -> list[str]:
     """Return each hit for a terminal: its text, its source, and the facts that contradict it."""
     blocks = []
-    for hit in found.hits:
+    hits = sorted(found.hits, key=lambda hit: order_key(hit.created)) if asks_for_course(found.query) else found.hits
+    for hit in hits:
         text = wrapped(shorten(hit.text, MAX_SHOWN), INDENT).removeprefix(INDENT)
         rows = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {text}"]
         rows.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))

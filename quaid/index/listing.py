@@ -96,14 +96,25 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
 
 
 def list_instructions(connection: IndexConnection, scope: Scope, visible: frozenset[int] | None) -> frozenset[int]:
-    """Return the chunks in `scope` that hold standing instructions, of turns only those by a user to an assistant."""
+    """Return the chunks of facts, core notes and turns by a user to an assistant that hold standing instructions."""
     match = fulltext.match_any([fulltext.as_phrase(sign) for sign in SIGNS])
     with_sign = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _MAX_SIGNS, visible)]
     return frozenset(
         chunk_id
         for chunk_id, each in documents.fetch_candidates(connection, with_sign, scope).items()
-        if (each.turn is None or name_key(each.turn_speaker or "user") in _USERS) and is_instruction(each.text)
+        if (each.kind in {Kind.FACT, Kind.CORE} if each.turn is None else name_key(each.turn_speaker or "") in _USERS)
+        and is_instruction(each.text)
     )
+
+
+def list_rules(connection: IndexConnection, scope: Scope, limit: int) -> list[tuple[str, str]]:
+    """Return (date, text) of standing instructions in `scope` that no fact repeats, the newest first."""
+    found = documents.fetch_candidates(connection, list_instructions(connection, scope, None), scope)
+    turns = {(note_name(each.path), each.turn): each for each in found.values() if each.turn is not None}
+    for episode, turn, _ in graph.citing_chunks(connection, list(turns), scope):
+        turns.pop((episode, turn), None)
+    rules = [(each.said_at or each.created or "", each.text) for each in turns.values()]
+    return sorted(rules, key=lambda rule: order_key(rule[0]), reverse=True)[:limit]
 
 
 def list_values(connection: IndexConnection, column: Literal["owner", "project"]) -> list[str]:

@@ -25,10 +25,11 @@ from typing import Any, NamedTuple
 from quaid.claims import find_lost_detail
 from quaid.model import Hit, Neighbour
 from quaid.recall import cutoff
-from quaid.recall.intent import asks_for_list
+from quaid.recall.intent import asks_for_course, asks_for_list
 from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line, shorten
 from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.zones import order_key
 
 MATCH, CONTEXT, GAP = "* ", "- ", "…"
 LEGEND = "(* matches the question; - stands beside a match; … something was left out)"
@@ -119,7 +120,7 @@ def pack(
     remarks = [LEGEND] if page.has_context else []
     remarks += [_completeness(len(ranked), len(hits), more=more)] if asks_list and ranked else []
     shown_hits = tuple(replace(original[hit.id], beside=page.shown_neighbours(hit)) for hit in ranked)
-    return Excerpt("\n".join([*remarks, page.render()]).strip(), shown_hits)
+    return Excerpt("\n".join([*remarks, page.render(is_by_date=asks_for_course(question))]).strip(), shown_hits)
 
 
 def _apart(hit: Hit) -> Hit:
@@ -282,17 +283,19 @@ class _Page:
         neighbours = (each for each in hit.beside if (each.path, each.ordinal) in shown)
         return tuple(replace(each, path=_own(each.path)) for each in neighbours)
 
-    def render(self) -> str:
+    def render(self, *, is_by_date: bool = False) -> str:
         """Return the blocks, apart from each other by an empty line where one has several lines. They are in the order
-        of the best hit that is in one or cites a turn in it.
+        of the best hit that is in one or cites a turn in it, or the earliest first.
         """
         text = ""
         was_line = True
-        ranks: dict[str, int] = {}
+        ranks: dict[str, Any] = {}
         for path, (entries, _) in self._blocks.items():
             present = {entry.hit.id for entry in entries.values() if entry.hit}
             citing = {hit.id for hit in self._hits.values() if any(each.path == path for each in hit.beside)}
             ranks[path] = min((self._ranks[each] for each in present | citing), default=len(self._ranks))
+            if is_by_date:
+                ranks[path] = min(order_key(entry.created) for entry in entries.values())
         for path in sorted(ranks, key=ranks.__getitem__):
             block = self._blocks[path][1]
             is_line = "\n" not in block

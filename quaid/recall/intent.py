@@ -335,6 +335,18 @@ def asks_for_list(question: str) -> bool:
     return re.search(_LISTING, question) is not None
 
 
+_COURSE = (
+    r"(?i)\bin (?:what|which) order\b|\bthe order in which\b|\bover time\b|\b(?:chronolog|evol[uv]|timeline)"
+    r"|\bhow (?:has|have|did|does) .{1,80}\b(?:changed?|developed?|progress(?:ed)?)\b|reihenfolge|im laufe der zeit"
+    r"|en qu[eé] orden|dans quel ordre|em que ordem|什么顺序|どんな順"
+)
+
+
+def asks_for_course(question: str) -> bool:
+    """Return whether the answer is a course of events: `in what order`, `how did it evolve`, `over time`."""
+    return re.search(_COURSE, question) is not None
+
+
 _NAMED = (
     r"(?i)\b(?:where|who|which)\b|\bwhat (?:\w+ ){0,2}(?:artist|author|band|book|brand|breed|cit(?:y|ies)|company|"
     r"countr(?:y|ies)|film|game|kind|language|movie|name|place|restaurant|school|show|song|sport|state|team|town|type|"
