@@ -12,7 +12,7 @@ from quaid.model import Use, name_key, note_name
 from quaid.recall import retrieval
 from quaid.recall.candidates import hit_id, hit_kind
 from quaid.recall.cutoff import MIN_HITS
-from quaid.recall.intent import INTENTS, Intent, asks_for_list
+from quaid.recall.intent import INTENTS, Intent, asks_for_list, is_statement
 from quaid.recall.search import ROLES, Search
 from quaid.text import endings
 
@@ -38,6 +38,8 @@ EXACT = 1.0
 OF_A_LIST = 0.8
 """The part of `cut_share` that is enough for a turn if the question asks for a list: its items come from several days,
 and some have fewer facts and adjacent turns that support them."""
+OF_A_STATEMENT = 0.8
+"""The same where somebody tells something and asks nothing."""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 
@@ -183,7 +185,7 @@ def cut(search: Search) -> list[Document]:
         }
     compared = with_reason - search.called_chunks()
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in compared), 0.0)
-    least = best * search.profile.cut_share
+    least = best * search.profile.cut_share * (OF_A_STATEMENT if is_statement(search.query.text) else 1)
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
     without_vector = search.without_vector() if search.embedded else set()  # without any, words compare all
     relevant: list[Document] = []

@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 75_970,
+    "lines": 76_010,
     "record classes": 304,
     "record fields": 1_786,
     "lambdas without arguments": 1,
@@ -23,7 +23,7 @@ CEILINGS = {
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 
 WALK_CEILINGS = {
-    "a question, warm": {"files": 53, "functions": 240, "depth": 14, "lambdas": 27, "climbs": 0},
+    "a question, warm": {"files": 53, "functions": 241, "depth": 14, "lambdas": 27, "climbs": 0},
     "a fact remembered": {"files": 44, "functions": 231, "depth": 17, "lambdas": 0, "climbs": 4},
     "an edit saved, a question": {"files": 60, "functions": 348, "depth": 18, "lambdas": 16, "climbs": 1},
     "a note shown": {"files": 12, "functions": 33, "depth": 9, "lambdas": 1, "climbs": 0},
