@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.text.dates import find_dates
 from quaid.text.language import language
-from quaid.text.stop_words import STOP_WORDS, stop_words
+from quaid.text.stop_words import STOP_WORDS, read_lists, stop_words
 from quaid.text.words import find_words, fold
 
 if TYPE_CHECKING:
     from quaid.text.date_patterns import Window
 
+_LISTS = {name: frozenset(words.split()) for name, words in read_lists("claim_words.txt").items()}
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)*")
 _THOUSANDS = r",(?=\d{3}\b)"
 _NUMBER_WORDS = {
@@ -33,21 +34,11 @@ _NUMBER_WORDS = {
     )
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90",
      "hundred": "100", "thousand": "1000", "million": "1000000", "dozen": "12", "once": "1", "twice": "2"}  # fmt: skip
-_NEGATIONS = frozenset(
-    """not no never none nobody nothing neither nor without cannot stopped quit former formerly
-    dislike dislikes disliked hate hates hated
-    nicht kein keine keinen keinem keiner nie niemals ohne ne pas jamais sans aucun nunca sin jamás não nem sem
-    non senza niet geen nooit zonder inte aldrig ikke aldri không chưa
-    """.split()  # noqa: SIM905
-)
+_NEGATIONS = _LISTS["negations"]
 """Words with `n't` are negations too."""
 _OF_MANY = frozenset({"want", "wants", "like", "likes", "love", "loves", "need", "needs", "dislikes", "owns", "plans"})
 """What says by itself no attribute: one may want or own many things at once."""
-_TELLING = frozenset(
-    """first second third fourth fifth last half double am pm before after more less always sometimes rarely often only
-    left right north south east west morning evening mother father sister brother son daughter wife husband
-    """.split()  # noqa: SIM905
-)
+_TELLING = _LISTS["telling"]
 """Small words that models find alike and people do not."""
 _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if word not in {"dozen", "once", "twice"}} | {
     word: 2 + place // 3
@@ -57,11 +48,7 @@ _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if wor
     )
 }
 _QUOTES = str.maketrans("‘’“”„", '\'\'"""')  # noqa: RUF001
-_ARTICLES = frozenset(
-    """a an the der die das den dem ein eine einen einem im am beim el la los las un una le une il gli het een
-    mein meine sein seine ihr ihre unser unsere mi su nuestro nuestra mon ma son sa notre
-    """.split()  # noqa: SIM905 - a word list reads best as words
-)
+_ARTICLES = _LISTS["articles"]
 """Articles and possessives, alone or with a preposition, at the beginning of a sentence."""
 
 # Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.

@@ -39,6 +39,7 @@ from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
+from quaid.sync.embedding import LEFT_OPEN, propose_for_memory
 from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.notes import StoredNote
@@ -255,6 +256,9 @@ class Writer:
         message = Message(f"{verb}: {fact.text}", trailers=_trailers(note_id, fact.session))
         written = WriteResult(note_id, edit.rel_path, outcome, fact.text)
         if old is None:
+            embedder = self._vault.settings.embedding
+            if (embedder.provider, embedder.model) == LEFT_OPEN:
+                written = replace(written, hint=propose_for_memory(visible, fact.text))
             return WritePlan(written, (edit,), message)
         until = (fact.valid_from or notes.render_time(fact.created or self._now()))[:10]
         with naming_broken_note(old.path):

@@ -22,14 +22,14 @@ from quaid.cli.options import argument, can_answer, flag, option
 from quaid.cli.remote import notify_steering
 from quaid.cli.terminal import count, known, short, styled, titled
 from quaid.embed import fetch_weights, open_reranker
-from quaid.embed.weights import RERANKER
+from quaid.embed.weights import MULTILINGUAL_MODEL, RERANKER
 from quaid.errors import BadInputError, QuaidError, UsageError, VaultExistsError
 from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
 from quaid.place import find_vault
 from quaid.settings import EmbeddingSettings
 from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.embedding import MANY, start_embedding
+from quaid.sync.embedding import LEFT_OPEN, MANY, MULTILINGUAL_STEP, propose_model, start_embedding
 from quaid.trust import locate_vault
 from quaid.vault import layout
 
@@ -130,6 +130,9 @@ def run_init(
     name: Annotated[str | None, option("NAME", "Your name; the default is git's user.name.", "--name")] = None,
     yes: Annotated[bool, flag("Ask nothing: take the defaults.", "--yes", "-y")] = False,
     fetch: Annotated[bool, flag("Download the embedding model (90 MB), once.", "--fetch/--no-fetch")] = True,
+    multilingual: Annotated[
+        bool, flag("Find notes by meaning in any language, not in English alone.", "--multilingual")
+    ] = False,
     folder: Annotated[str | None, option("FOLDER", "The folder in it for Quaid's folders (facts, journal …).")] = None,
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
@@ -140,6 +143,7 @@ def run_init(
       quaid init ~/quaid
       cd ~/Notes && quaid init   # adopt an Obsidian vault or a folder of markdown
       quaid init --name "Maya Chen" --yes
+      quaid init --multilingual  # for notes in other languages than English
       quaid init --no-fetch
     """
     asks = not yes and can_answer(invocation)
@@ -156,12 +160,19 @@ def run_init(
     with suppress(OSError, KeyError):  # an account without a name
         names.append(getpass.getuser())
     made, created = Memory.create(root, tuple(names), folder)
-    made.close()
+    with made:
+        chosen = made.settings.embedding.provider, made.settings.embedding.model
+        if asks and not multilingual and chosen == LEFT_OPEN:
+            question = "Should notes be found by meaning in languages other than English?"
+            multilingual = typer.confirm(question, default=False, err=True)
+        if multilingual:
+            made.configure("embedding.model", MULTILINGUAL_MODEL)
     with invocation.adopt(Memory.open(created.root)) as memory:
         report, problem = _index(invocation, memory, fetch=fetch)
         own, state = memory.git.uncommitted(), memory.git.state()
         top = memory.git.runner.repository.top
         models = memory.settings.models
+        proposal = propose_model(memory.index(), memory.settings.embedding)
     rows = known(
         ("added", ", ".join(created.files) or "nothing"),
         ("git", "made a repository, branch main" if created.made_repository else None),
@@ -191,6 +202,8 @@ def run_init(
     if state.detached:
         where = f"git -C {shlex.quote(str(created.root))} switch -c NAME"
         invocation.notify(f"HEAD is detached, so these commits belong to no branch. Put them on one with: {where}")
+    if proposal:
+        invocation.notify(f"{proposal}: {MULTILINGUAL_STEP}")
     ask_about_models(invocation, models, asks=asks)
     _offer_memories(invocation, created.root, asks=asks)
     _name_next_steps(invocation, created.root)

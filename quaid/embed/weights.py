@@ -188,6 +188,11 @@ QUICK_MODEL = "potion-base-8M"
 RERANKER = "ettin-reranker-17m-v1"
 
 
+def is_english_only(settings: Mapping[str, object]) -> bool:
+    """Return whether the vectors of the model in `settings` are known to mean nothing in another language."""
+    return settings.get("provider") == "local" and settings.get("model") in {ENGLISH_MODEL, QUICK_MODEL}
+
+
 def cache_folder() -> Path:
     """Return Quaid's folder in the user's cache; `QUAID_CACHE_DIR` overrides it."""
     override = os.environ.get("QUAID_CACHE_DIR")

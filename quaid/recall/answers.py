@@ -25,7 +25,7 @@ from quaid.recall.options import RecallOptions
 from quaid.recall.trace import with_degraded
 from quaid.recall.visibility import VisibleCommits, read_core_notes
 from quaid.settings import Settings
-from quaid.sync.embedding import Progress
+from quaid.sync.embedding import LEFT_OPEN, Progress, count_languages, propose_for_question
 from quaid.vault import files
 from quaid.vault.layout import is_note_path
 
@@ -108,6 +108,9 @@ class Answers:
             waiting = vault.cache.of(connection, vectors.count_missing)
             if waiting and vault.embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
+            chosen = vault.settings.embedding.provider, vault.settings.embedding.model
+            if chosen == LEFT_OPEN and query.strip():
+                degraded += propose_for_question(vault.cache.of(connection, count_languages), query)
         return with_degraded(answer, degraded)
 
     def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from quaid.text.language import language
+from quaid.text.stop_words import read_lists
 
 
 class Intent(StrEnum):
@@ -67,91 +68,40 @@ INTENTS: Mapping[Intent, IntentProfile] = {
 }
 """The weights and boosts of Quaid for OpenClaw under our types: its Event holds events and decisions."""
 
+_LISTS = {name: frozenset(words.split()) for name, words in read_lists("intent_words.txt").items()}
+
+
+def _by_intent(name: str) -> dict[str, Intent]:
+    return {word: intent for intent in Intent for word in _LISTS.get(f"{name}_{intent.name.lower()}", ())}
+
+
 _WORD = re.compile(r"[^\W_]+(?:['.&+/-][^\W_]+)*", re.UNICODE)
 _MAX_KEYWORDS = 5
 _TECHNICAL_ENOUGH = 2
 _TECHNICAL_ENOUGH_OF_SOMEBODY = 3
 
-_AUXILIARIES = frozenset(
-    "am are can could did do does had has have is may might must shall should was were will would".split()  # noqa: SIM905 - a list would be a screen long
-)
+_AUXILIARIES = _LISTS["auxiliaries"]
 _PREPOSITIONS = frozenset("about at by for from in of on that to which who with".split())  # noqa: SIM905
 _QUESTION_WORDS = frozenset({"who", "whom", "whose", "when", "where", "why", "what", "which", "how"})
 _CONTRACTING = _QUESTION_WORDS | {"it", "that", "there", "here", "he", "she", "let"}
-_NOT_SOMEBODY = frozenset(
-    "a an any anyone be every everyone i it my not our that the there these this those we you your".split()  # noqa: SIM905
-)
+_NOT_SOMEBODY = _LISTS["not_somebody"]
 
-_LIKING = frozenset(
-    """adore adores dislike disliked dislikes enjoy enjoyed enjoying enjoys fave favorite favorites favourite favourites
-    hate hates liked likes liking loves prefer preference preferences preferred preferring prefers
-    """.split()  # noqa: SIM905
-)
+_LIKING = _LISTS["liking"]
 _FARTHEST_VERB = 5
 """`does Jon and Gina both like` is a verb, `does he recommend for a room like` is not."""
-_BEFORE_A_LIKENESS = frozenset(
-    """'s act acted acts are be been being feel feeling feels felt her his is it its just look looked looking looks
-    more much my of our people places seem seemed seems smell smells something sound sounded sounds stuff taste
-    tastes the their things was were with your
-    """.split()  # noqa: SIM905
-)
-_CAUSING = frozenset(
-    "caused causes drives drove inspired inspires led made makes motivated motivates prompted triggered".split()  # noqa: SIM905
-)
-_KIN = frozenset(
-    """aunt boss boyfriend brother brothers child children colleague colleagues cousin cousins dad daughter
-    daughters ex father fiance fiancee fiancé fiancée flatmate friend friends girlfriend grandfather grandma
-    grandmother grandpa grandparents husband in-laws kids manager mentor mom mother mum neighbor neighbors neighbour
-    neighbours nephew niece parents partner roommate sibling siblings sister sisters son sons spouse uncle wife
-    """.split()  # noqa: SIM905
-)
+_BEFORE_A_LIKENESS = _LISTS["before_a_likeness"]
+_CAUSING = _LISTS["causing"]
+_KIN = _LISTS["kin"]
 _MEASURING = (" how many ", " how much ", " how old ")
 _RELATIONSHIPS = (" relation between ", " relationship between ", " relationship with ", " relationship to ")
 _RELATING = (" related ", " know each other ", " connection between ", " connected to ")
 
-_NOUNS: Mapping[str, Intent] = {
-    **dict.fromkeys(
-        """anniversary birthday century date dates day days deadline decade month months season time week weekday
-        weekend year years""".split(),  # noqa: SIM905
-        Intent.WHEN,
-    ),
-    **dict.fromkeys(
-        """address birthplace cities city continent countries country county destination destinations district hometown
-        location locations neighborhood neighbourhood place places province region state states street town towns venue
-        village""".split(),  # noqa: SIM905
-        Intent.WHERE,
-    ),
-    **dict.fromkeys(("friend", "friends", "people", "person", "relative", "relatives"), Intent.WHO),
-    **dict.fromkeys(("explanation", "motivation", "reason", "reasons"), Intent.WHY),
-}
+_NOUNS = _by_intent("nouns_of")
 """The nouns asked for by `which …` and `what is the …`."""
-_KEYWORDS: Mapping[str, Intent] = {
-    **dict.fromkeys(("anniversary", "birthday", "date", "deadline"), Intent.WHEN),
-    **dict.fromkeys(("address", "birthplace", "hometown", "location"), Intent.WHERE),
-    **dict.fromkeys(("families", "family"), Intent.WHO),
-    **dict.fromkeys(("reason", "reasons"), Intent.WHY),
-}
+_KEYWORDS = _by_intent("keywords_of")
 
-_TECHNICAL = frozenset(
-    """api apis async auth authentication backend bitbucket bugfix cache caching changelog ci ci/cd cicd cli
-    codebase config configs configuration configure configured css cve database databases db debug debugging deploy
-    deployed deploying deployment deployments django dlq docker dockerfile endpoint endpoints eslint fastapi fastify
-    flask frontend git github gitlab graphql grpc helm html javascript jest json jwt k8s kafka kube kubectl
-    kubernetes latency lint linter linting localhost makefile microservice microservices middleware mongo mongodb
-    mongoose monorepo mypy mysql nginx node.js nodejs npm oauth observability orm pnpm postgres postgresql pytest
-    reactjs readme redis refactor refactored refactoring regex repo repos repositories repository rollback ruff
-    schema sdk segfault sql sqlalchemy sqlite stacktrace svelte terraform timeout toml traceback tsconfig tslint
-    turborepo typecheck typescript unittest vite vue vuejs webhook webhooks webpack xml yaml
-    """.split()  # noqa: SIM905
-)
-_ALSO_TECHNICAL = frozenset(
-    """architecture authorization branch bug bugs build builds cluster code coding commits compile compiler
-    component components container containers crash dependencies dependency error errors exception exceptions
-    framework function functions handling infrastructure layer log logs merge migration module modules monitoring
-    pattern patterns pipeline pod pods programming python queries runtime script scripts secrets server servers
-    software sprint stack test tests token tokens versioning
-    """.split()  # noqa: SIM905
-)
+_TECHNICAL = _LISTS["technical"]
+_ALSO_TECHNICAL = _LISTS["also_technical"]
 _TECHNICAL_RUNS = (
     " base class ", " class hierarch", " command line ", " data layer ", " dead letter ", " environment variable",
     " failure mode", " feature flag", " landing page ", " load balancer ", " merge conflict", " merge request",
@@ -167,13 +117,7 @@ _TECHNICAL_OF_OURS = (
 """Count 1 more: the article says that there is one everybody here knows."""
 
 
-_ASKING: Mapping[str, Intent] = {
-    **dict.fromkeys("wer wem wen wessen qui quién quien quiénes quem".split(), Intent.WHO),  # noqa: SIM905
-    **dict.fromkeys("wann quand cuándo cuando quando".split(), Intent.WHEN),  # noqa: SIM905
-    **dict.fromkeys("wo wohin woher où dónde donde adónde onde aonde".split(), Intent.WHERE),  # noqa: SIM905
-    **dict.fromkeys("warum wieso weshalb pourquoi porquê".split(), Intent.WHY),  # noqa: SIM905
-    **dict.fromkeys("was welche welcher welches que quoi quel quelle qué cuál qual quais".split(), Intent.WHAT),  # noqa: SIM905
-}
+_ASKING = _by_intent("asking")
 """Question words of German, French, Spanish and Portuguese."""
 _ASKING_RUNS = (
     *((run, Intent.WHY) for run in ("为什么", "为何", "なぜ", "どうして")),
@@ -242,8 +186,7 @@ def _is_technical(words: Sequence[str], spaced: str) -> bool:
 
 def _by_other_question_word(text: str, words: Sequence[str]) -> Intent | None:
     """Return what a question in another language asks for: its first word, or the second (`mit wem`), says so."""
-    spoken_in = language(text)
-    if spoken_in in {"zh", "ja"}:
+    if (spoken_in := language(text)) in {"zh", "ja"}:
         return next((intent for run, intent in _ASKING_RUNS if run in text), None)
     if spoken_in in {"de", "fr", "es", "pt"}:
         return next((_ASKING[word] for word in words[:2] if word in _ASKING), None)

@@ -190,11 +190,12 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
         is_request = says_my or "you" in spoken_words
         dropped = _OF_ASKING | _OF_CONTRACTIONS if is_request else _OF_CONTRACTIONS
         words = [word for word in words if word not in dropped] or words
+    stems = [] if knows_owner else fulltext.beginnings(words, spoken_in)
     # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.
     together = [fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii()]
     return Query(
         text.strip(),
-        tuple(dict.fromkeys([*words, *together])),
+        tuple(dict.fromkeys([*words, *together, *stems])),
         tuple(dict.fromkeys(keys)),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),

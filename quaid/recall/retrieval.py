@@ -6,8 +6,10 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from quaid.embed.weights import KNOWN_MODELS, is_english_only
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, vectors
 from quaid.index.documents import list_speakers
@@ -20,6 +22,7 @@ from quaid.recall.options import of_kinds
 from quaid.recall.query import Query, list_shared_words
 from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search
 from quaid.text.language import ENGLISH, language
+from quaid.text.stop_words import read_lists
 from quaid.text.words import find_words
 
 WIDTH = 5
@@ -43,42 +46,7 @@ _WHO_IS = (
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 _MIN_STEM = 3
 
-_TRIGGERS: Mapping[str, str] = {
-    "allergic_to": "allergy allergies eat food",
-    "attends": "school university college class study studies church",
-    "born_in": "birthplace hometown native",
-    "born_on": "birthday birth age old",
-    "caused_by": "why because reason cause caused lead result",
-    "colleague_of": "coworker colleague work team",
-    "created": "make made build built write wrote author",
-    "diagnosed_with": "illness disease condition sick health diagnosis",
-    "friend_of": "friend buddy pal",
-    "has_pet": "pet dog cat animal puppy kitten",
-    "interested_in": "hobby interest like enjoy passion",
-    "knows": "know met friend",
-    "lives_in": "live lives home house city town address reside stay moved",
-    "lives_at": "live lives home house city town address reside stay moved",
-    "located_in": "where place city country",
-    "manages": "boss manager lead team",
-    "member_of": "member group club team band",
-    "moved_from": "from before came origin hometown",
-    "neighbor_of": "neighbor neighbour next door",
-    "owns": "own have possess belong",
-    "parent_of": "mother father mom mum dad parent child children son daughter kid family",
-    "partner_of": "partner girlfriend boyfriend dating wife husband",
-    "plays": "play game instrument sport",
-    "prefers": "like likes favorite favourite prefer preference enjoy love",
-    "dislikes": "dislike hate avoid",
-    "related_to": "related family relative",
-    "sibling_of": "brother sister sibling family",
-    "spouse_of": "wife husband spouse married marry partner family",
-    "studied_at": "study studied school university college degree",
-    "traveled_to": "travel trip visit visited vacation holiday",
-    "uses": "use tool software",
-    "visited": "travel trip visit visited vacation holiday",
-    "works_at": "work works job employer company office employed",
-    "works_on": "work working project",
-}
+_TRIGGERS = read_lists("relation_words.txt")
 """The words in a question that refer to a relation. A relation that is not listed has only its own words."""
 
 
@@ -201,6 +169,11 @@ SAMPLE = 128
 """The number of chunks sampled to estimate the least cosine of a vault."""
 ANYONE = "someone"
 """Replaces a speaker in the question that is embedded."""
+ACROSS_LANGUAGES = 0.8
+"""The part of the least relevant cosine that is enough in another language: .20 for multilingual-e5-small. 98 % of the
+answers reach that, and no more of the other texts than reach .25 in one language (docs/explanation/recall.md)."""
+UNSTEMMED = 0.5
+"""The part of their weight that words have in a language which the index has no stems of: it knows those of English."""
 _MANY_TEXTS = 10
 """Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
 
@@ -227,17 +200,21 @@ def retrieve(search: Search, vector: Any = None) -> None:
     # In one order, whichever channel was done first.
     search.rankings = dict(sorted(search.rankings.items()))
     if search.embedded is not None:
-        # Is anything found by its meaning? An English model finds nothing so in Russian.
-        best = max((cosine for _, cosine in search.rankings.get("vector", ())), default=-1.0)
-        if best >= search.relevant_similarity and _is_in_another_language(search):
-            _search_words(search, views, list_shared_words(query))
+        if _is_in_another_language(search):
+            search.relevant_similarity *= 1.0 if is_english_only(search.embedded[0].settings) else ACROSS_LANGUAGES
+            # Is anything found by its meaning? An English model finds nothing so in Russian.
+            if any(cosine >= search.relevant_similarity for _, cosine in search.rankings.get("vector", ())):
+                _search_words(search, views, list_shared_words(query))
         with search.trace.stage("cosines"):
             complete_cosines(search)
             if vector is None:
                 row, embedded = search.embedded
                 sample = (search.sources.vectors.sample(search.connection, row, SAMPLE) @ embedded).tolist()
-                is_small = len(sample) < SAMPLE and search.without_vector()  # the first few vectors may all be like it
-                search.unlike = min(sample + [0.0] * bool(is_small), default=0.0)
+                # A few texts may all be like the question: of a known model it is known what unlike ones have.
+                has_floor = len(sample) < SAMPLE and (
+                    row.settings.get("model") in KNOWN_MODELS or search.without_vector()
+                )
+                search.unlike = min(sample + [0.0] * bool(has_floor), default=0.0)
     if not options.keyword_only:
         with search.trace.stage("exact") as noted:
             if query.name_keys:
@@ -297,14 +274,15 @@ def search_statement(search: Search, statement: str) -> None:
 
 
 def _is_in_another_language(search: Search) -> bool:
-    """Return whether the best keyword matches are all in another language and share at most one word with the question.
-    Such a word is only spelled alike, and the answer has none of the words: only its meaning finds it.
+    """Return whether the best keyword matches, without any the best by vectors, are in another language and share at
+    most one word with the question. Such a word is only spelled alike, and the answer has none of the words: only its
+    meaning finds it.
     """
-    query, best = search.query, search.rankings.get("keyword", ())[:_MANY_TEXTS]
-    return bool(query.language and best) and all(
-        language(text) not in {None, query.language} and len(set(query.words).intersection(find_words(text))) < 2
-        for text in documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()
-    )
+    query, best = search.query, (search.rankings.get("keyword") or search.rankings.get("vector", ()))[:_MANY_TEXTS]
+    texts = documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()
+    languages = [language(text) for text in texts] if query.language else []
+    is_foreign = query.language not in languages and 2 * languages.count(None) <= len(languages) > 0
+    return is_foreign and all(len(set(query.words).intersection(find_words(text))) < 2 for text in texts)
 
 
 def _search_words(search: Search, views: Views, words: Sequence[str]) -> None:
@@ -328,6 +306,9 @@ def _search_vectors(search: Search, views: Views, vector: Any) -> None:
         except EmbeddingError as error:
             search.degraded.append(f"vectors: searched by words and graph only. {error}")
             return
+        if search.query.language not in ENGLISH and not is_english_only(row.settings):
+            share = 1 - search.profile.vector_weight
+            search.profile = replace(search.profile, vector_weight=1 - UNSTEMMED * share)
     found = [sources.vectors.search(connection, row, vector, MAX_RANKED, allowed) for allowed in views]
     search.rankings["vector"] = _merge(found)
     search.embedded = row, vector

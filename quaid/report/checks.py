@@ -22,15 +22,13 @@ from quaid.agents.installation import our_command
 from quaid.config import person_of
 from quaid.docs.registry import read_projects
 from quaid.docs.source_roots import check_roots, next_step
-from quaid.embed import AUTO, destination, open_reranker, resolve
-from quaid.embed.weights import MULTILINGUAL_MODEL
+from quaid.embed import destination, open_reranker, resolve
 from quaid.errors import QuaidError, SettingError, WeightsMissingError, count
 from quaid.history import commit_folder, commit_hook, merge_driver
 from quaid.history.merge_driver import ATTRIBUTE
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.http import host_of
 from quaid.index import contents, documents
-from quaid.index.port import IndexConnection
 from quaid.index.scope import list_unclaimed
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
@@ -48,9 +46,9 @@ from quaid.recall.visibility import list_cut, may_see, read_core_notes, visible_
 from quaid.remotes.exchange import RemoteState
 from quaid.report.audit import list_over_quota_since
 from quaid.resident.listener import find_listening, why_nobody_can_listen
-from quaid.settings import EmbeddingSettings, Settings
+from quaid.settings import Settings
+from quaid.sync.embedding import MULTILINGUAL_STEP, propose_model
 from quaid.sync.watcher import find_watcher
-from quaid.text.language import language
 from quaid.text.zones import order_key
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
@@ -64,12 +62,6 @@ MAX_UNFINISHED = 5
 MAX_SHOWN_PATHS = 3
 OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 ATTRIBUTES_FILE = ".gitattributes"
-FOREIGN_SHARE = 0.1
-"""Share of notes in other languages from which another embedding model is proposed."""
-MIN_FOREIGN = 3
-"""Texts in other languages: one quotation is not a language."""
-MAX_SAMPLE = 1_000
-MULTILINGUAL_STEP = f"quaid config embedding.model {MULTILINGUAL_MODEL}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,23 +389,6 @@ def check_weights(memory: Memory) -> Iterator[CheckResult]:
             yield CheckResult(proposal, MULTILINGUAL_STEP)
             return
     yield ok(f"{settings.provider}: {resolve(settings).model}")
-
-
-def propose_model(connection: IndexConnection, settings: EmbeddingSettings) -> str:
-    """Return the sentence that proposes the multilingual model; empty where a model was chosen or notes are English."""
-    if settings.provider != "local" or settings.model != AUTO:
-        return ""
-    newest = connection.execute("SELECT max(chunk_id) FROM chunks").fetchone()
-    step = max(1, int((newest and newest[0]) or 0) // MAX_SAMPLE)
-    texts = connection.execute("SELECT text FROM chunks WHERE chunk_id % ? = 0 LIMIT ?", (step, 2 * MAX_SAMPLE))
-    languages = [known for (text,) in texts if (known := language(str(text))) is not None]
-    foreign = len(languages) - languages.count("en")
-    if foreign < MIN_FOREIGN or foreign < FOREIGN_SHARE * len(languages):
-        return ""
-    return (
-        f"{foreign / len(languages):.0%} of the notes are not in English, and the embedding model knows English only; "
-        "another finds them by meaning too (a download of 75 MB; meanwhile the present one answers)"
-    )
 
 
 def check_embedding(memory: Memory) -> Iterator[CheckResult]:

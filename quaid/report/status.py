@@ -21,18 +21,16 @@ from quaid.recall.visibility import visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.checks import (
     ATTENTION_CHECKS,
-    MULTILINGUAL_STEP,
     CheckResult,
     check_remotes,
     collect,
     list_note_problems,
     list_outbound,
     may_name,
-    propose_model,
 )
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
-from quaid.sync.embedding import EMBED_BUDGET_S
+from quaid.sync.embedding import EMBED_BUDGET_S, MULTILINGUAL_STEP, propose_model
 from quaid.sync.watcher import Heartbeat, find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 

@@ -1,22 +1,25 @@
 """Chunks without a vector get one, from the cache or the model."""
 
+import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from quaid.embed import Embedder, fetch_weights, find_quick, open_embedder, resolve
+from quaid.embed import AUTO, Embedder, fetch_weights, find_quick, open_embedder, resolve
 from quaid.embed.cache import EmbeddingCache, is_unit
+from quaid.embed.weights import MULTILINGUAL_MODEL
 from quaid.errors import EmbeddingError, EmbeddingServiceError, QuaidError, WeightsMissingError
 from quaid.index import vectors
 from quaid.index.port import EmbedderRow, IndexConnection
 from quaid.local import locks, recall_trail
 from quaid.place import CACHE_FILE, LOG_DIR, state_folder
 from quaid.settings import EmbeddingSettings
+from quaid.text.language import ENGLISH, language
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""
@@ -309,3 +312,63 @@ def leave_embedding(root: Path) -> None:
     """See that a process embeds what has no vector yet: one that is at it, or another."""
     if not locks.is_held(state_folder(root) / locks.EMBEDDING_LOCK):
         start_embedding(root)
+
+
+# -- languages that the vectors do not serve --------------------------------------------------------------------------
+
+FOREIGN_SHARE = 0.1
+"""Share of notes in other languages from which another embedding model is proposed."""
+MIN_FOREIGN = 3
+"""Texts in other languages: one quotation is not a language."""
+MAX_SAMPLE, SMALL_SAMPLE = 1_000, 40
+"""Texts that a report reads, and a question."""
+MULTILINGUAL_STEP = f"quaid config embedding.model {MULTILINGUAL_MODEL}"
+LEFT_OPEN = ("local", AUTO)
+"""Provider and model where the owner has chosen none: only then another is proposed."""
+_PROPOSAL = f"to find them by meaning too, run: {MULTILINGUAL_STEP} (a download of 75 MB, once)"
+
+
+def propose_model(connection: IndexConnection, settings: EmbeddingSettings) -> str:
+    """Return the sentence that proposes the multilingual model; empty where a model was chosen or notes are English."""
+    known, foreign = (
+        count_languages(connection, MAX_SAMPLE) if (settings.provider, settings.model) == LEFT_OPEN else (0, 0)
+    )
+    if foreign < max(MIN_FOREIGN, FOREIGN_SHARE * known):
+        return ""
+    return (
+        f"{foreign / known:.0%} of the notes are not in English, and the embedding model knows English only; "
+        "another finds them by meaning too (a download of 75 MB; meanwhile the present one answers)"
+    )
+
+
+def propose_for_question(sample: tuple[int, int], question: str) -> list[str]:
+    """Return the sentence for an answer, where the question or most notes of the `sample` are in another language."""
+    if language(question) in ENGLISH and 2 * sample[1] <= sample[0]:
+        return []
+    return [f"language: the embedding model knows English only, and finds other languages by their words; {_PROPOSAL}"]
+
+
+def propose_for_memory(connection: IndexConnection, text: str) -> str | None:
+    """Return the sentence for the fact `text` that will be the third in another language; None for others."""
+    if language(text) in ENGLISH:
+        return None
+    newest = connection.execute(
+        "SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE d.kind = 'fact' AND c.ordinal = 0 "
+        "ORDER BY c.chunk_id DESC LIMIT 200"
+    )
+    if _count(connection, [chunk_id for (chunk_id,) in newest])[1] != MIN_FOREIGN - 1:
+        return None
+    return f"Three memories are not in English, the only language that the embedding model knows; {_PROPOSAL}"
+
+
+def count_languages(connection: IndexConnection, most: int = SMALL_SAMPLE) -> tuple[int, int]:
+    """Return of how many texts of a sample the language is known, and how many are not in English."""
+    newest = connection.execute("SELECT max(chunk_id) FROM chunks").fetchone()
+    last = int((newest and newest[0]) or 0)
+    return _count(connection, range(last, 0, -max(1, last // most)))
+
+
+def _count(connection: IndexConnection, chunk_ids: Iterable[int]) -> tuple[int, int]:
+    among = "SELECT text FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
+    languages = [language(str(text)) for (text,) in connection.execute(among, (json.dumps([*chunk_ids]),))]
+    return len(languages) - languages.count(None), sum(each not in ENGLISH for each in languages)

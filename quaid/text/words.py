@@ -53,6 +53,15 @@ def fold(text: str) -> str:
     return normalize("NFKC", re.sub(_UNREAD, "", composed))  # again: a letter may meet the next mark now
 
 
+SPELLINGS = {
+    **str.maketrans("άέήίόύώϊϋΐΰς", "αεηιουωιυιυσ"), **str.maketrans("ıłđøё", "ildoе"),  # noqa: RUF001
+    **str.maketrans("أإآىیکة", "اااييكه"), ord("ँ"): "ं", ord("़"): None,
+}  # fmt: skip
+"""Letters that people type in two ways, and SQLite does not take for one, a table for `translate`: Greek with and
+without an accent, Turkish and Polish on another keyboard, Arabic without its small signs, Hindi with either nasal.
+"""
+
+
 def count_words(text: str) -> int:
     """About how many words English would take for `text`.
 
@@ -139,7 +148,7 @@ def segmented(text: str) -> str:
         return text
     return " ".join(
         part
-        for word in _pattern_with_signs().findall(fold(text).lower())
+        for word in _pattern_with_signs().findall(fold(text).lower().translate(SPELLINGS))
         for part in _split_joined(word, with_last=True)
     )
 

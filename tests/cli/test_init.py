@@ -202,6 +202,14 @@ def test_a_terminal_is_asked_for_the_name_and_for_each_memory(home: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_terminal_is_asked_for_the_language(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "local")
+    monkeypatch.setenv("QUAID_CONFIG_DIR", str(home / "config"))
+    on_terminal({"Your name [Maya Chen]": "", "other than English? [y/N]": "y"}, "init", "--no-fetch")
+    assert load_settings(home / "here").embedding.model == "multilingual-e5-small"
+
+
+@pytest.mark.slow
 def test_a_terminal_is_asked_nothing_with_yes(home: Path) -> None:
     (home / ".claude").mkdir()
     told = on_terminal({}, "init", "--yes")

@@ -58,3 +58,38 @@ def test_words_that_are_shared_by_languages(question: str, words: tuple[str, ...
     shared = list_shared_words(parse(question, NOW))
     assert set(words) <= set(shared)
     assert not {word for word in set(shared) - set(words) if word.isascii() or word.upper() != word}
+
+
+@pytest.mark.parametrize(("text", "question"), [
+    ("Umowa na internet kończy się piętnastego listopada.", "Co wygasa w listopadzie?"),
+    ("Yedek anahtarı alt kattaki komşuya bıraktık.", "Anahtarlar kimde?"),
+    ("Запасной ключ лежит под цветочным горшком.", "Где стоит цветочный горшок?"),
+    ("Nyckeln till båthuset hänger bakom spegeln.", "Var finns båthusets dörr?"),
+])  # fmt: skip
+def test_a_word_is_found_in_another_form_of_a_language_without_stems(text: str, question: str) -> None:
+    index = make_index({"facts/a.md": f"---\nid: 01a\n---\n{text}\n", "facts/b.md": "---\nid: 01b\n---\nOther.\n"})
+    assert paths(ask(index, question)) == ["facts/a.md"]
+    index.close()
+
+
+@pytest.mark.parametrize(("text", "question"), [
+    ("Ο παππούς παίρνει το χάπι μετά το φαγητό.", "ΤΙ ΚΑΝΕΙ Ο ΠΑΠΠΟΥΣ;"), ("Ο γιατρός είπε όχι.", "ποιος γιατρος"),
+    ("Gözlük Isparta çarşısında.", "ısparta"), ("Klucz leży w łóżku.", "lozku"), ("Họ ở Đà Nẵng.", "da nang"),
+    ("नंबर मँगाना ज़रूरी है", "मंगाना"), ("أحمد يحب القهوة", "احمد"), ("Ёжик в тумане", "ежик"),
+])  # fmt: skip
+def test_a_letter_that_is_typed_in_two_ways_is_one(text: str, question: str) -> None:
+    index = make_index({"facts/a.md": f"---\nid: 01a\n---\n{text}\n", "facts/b.md": "---\nid: 01b\n---\nOther.\n"})
+    assert paths(ask(index, question)) == ["facts/a.md"]
+    index.close()
+
+
+def test_less_likeness_is_enough_between_two_languages_than_within_one() -> None:
+    facts = {f"facts/{n}.md": f"---\nid: 01{n}\n---\n{text}\n" for n, text in enumerate((
+        "Der Schlüssel für den Keller hängt hinter der Tür.", "Unsere Heizung wird jedes Jahr im Oktober gewartet.",
+        "Die Kinder gehen in Leipzig zur Schule und danach zum Sport.",
+    ))}  # fmt: skip
+    embedder = Understood("hängt hinter ist wo")  # a cosine of .30
+    index = make_index(facts, embedder)
+    assert paths(ask(index, "Where is it?", embedder)) == ["facts/0.md"]
+    assert paths(ask(index, "Wann kommt Besuch?", embedder)) == []
+    index.close()
