@@ -145,6 +145,8 @@ class TestPrompt:
 
     def test_what_a_session_began_with_takes_no_other_answer_away(self, call, home):
         home.write_fact("tea", "Maya takes green tea after lunch.")
+        for place in ("cellar", "garden", "kitchen"):  # of two notes alone, no word tells more than another
+            home.write_fact(place, f"The {place} was painted last summer.")
         sessions.record(state(home), "s1", {"text": "- (2026-11-20) Maya takes oat milk in her coffee."})
         told = call("user-prompt-submit", prompt="What does Maya take, tea or coffee with milk?")
         assert "green tea" in told
