@@ -32,10 +32,10 @@ import beam_data
 import numpy as np
 from bench import describe_machine, make_parser, p95, save
 from conversations import over_conversations, vault_folder
-from learn_weights import interval
 from locomo import DEPTH, changed, measure
 from locomo_data import load as load_locomo
 from locomo_data import read_questions
+from rankings import interval
 
 from quaid import Memory
 from quaid.config import load_settings
