@@ -12,6 +12,7 @@ from quaid.cli.invocation import Invocation
 from quaid.errors import QuaidError
 from quaid.local import recall_trail
 from quaid.model import Hit, Recall
+from quaid.recall.options import DEFENDED_BY
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.shapes import json_object
 from quaid.text.quoting import short_id
@@ -54,10 +55,12 @@ def render_explanation(found: Recall, hits: Sequence[str] = ()) -> str:
     asked = {"words": " ".join(parsed.get("words", ())) or "none worth searching"}
     asked |= {name: ", ".join(map(str, parsed[name])) for name in ("names", "dates", "phrases") if parsed.get(name)}
     asked_rows = [(name, ui.clipped(text, ui.line_width() - 12)) for name, text in asked.items()]
+    used = {name for hit in found.hits for name in hit.evidence}
     return ui.paragraphs(
         ui.section("Question", [("asks for", parsed.get("intent", "general")), *asked_rows]),
         ui.section("Road", _stage_rows(trace.get("stages", ()), found.took_ms), right=(1, 3, 5)),
         *_render_scores("Hits", heads, found.hits),
+        ui.section("Defended by", [(name, sets) for name, sets in DEFENDED_BY.items() if name in used]),
         ui.section("Left out", _left_out_rows(trace)),
         ui.section("Answer", answer_rows),
     )

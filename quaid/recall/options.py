@@ -60,6 +60,24 @@ WEIGHTS: Mapping[str, float] = {
 }
 """The default weight of each feature of a candidate. A negative weight counts against it."""
 FEATURES = tuple(WEIGHTS)
+DEFENDED_BY: Mapping[str, str] = {
+    "own": "all sets",
+    "beside": "BEAM, LoCoMo",
+    "session_best": "BEAM, LoCoMo, REALTALK",
+    "cited": "LoCoMo with facts",
+    "session_fact": "LoCoMo with facts",
+    "speaker": "BEAM, LoCoMo, REALTALK",
+    "length": "LoCoMo",
+    "first_person": "LoCoMo, REALTALK",
+    "pieces": "BEAM",
+    "asks": "LoCoMo, REALTALK",
+    "tells": "LoCoMo, REALTALK",
+    "graph": "none, chosen by hand",
+    "dated": "LoCoMo, REALTALK",
+    "phrase": "none, chosen by hand",
+    "instruction": "BEAM",
+}
+"""The sets of questions that find less of what they want without a feature (docs/reference/benchmarks.md)."""
 
 
 @dataclass(frozen=True, slots=True)

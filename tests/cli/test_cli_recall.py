@@ -310,6 +310,12 @@ Hits
       █ likeness .50
       found by vector 2. (0.40)
 
+Defended by
+  beside  BEAM, LoCoMo
+  length  LoCoMo
+  asks    LoCoMo, REALTALK
+  graph   none, chosen by hand
+
 Left out
   1 superseded
     0.40 7k3qf
