@@ -213,10 +213,11 @@ def replace_passed_over(
 def fetch_candidates(
     connection: IndexConnection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
 ) -> dict[int, Document]:
-    """Return those of `chunk_ids` that are in `scope`."""
+    """Return those of `chunk_ids` that are in `scope`, but no bare headings of core notes: they ask for a text."""
     rows = connection.execute(
         f"SELECT {WITH_CHUNK} FROM chunks c JOIN documents d USING (doc_id) "
-        f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks}",
+        f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks} "
+        "AND NOT (d.kind = 'core' AND lower(c.text) IN (lower(d.title), lower(c.context)))",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
     return {row[_OF_CHUNK]: Document(*row) for row in rows}

@@ -192,8 +192,8 @@ def has_conflict_markers(text: str) -> bool:
     return re.search(r"<=*\|?=+>", marks) is not None
 
 
-def sections(body: str, *, with_empty: bool = True) -> list[Section]:
-    """Return a note's body by heading. A heading with nothing below it is text, or nothing without `with_empty`."""
+def sections(body: str) -> list[Section]:
+    """Return a note's body by heading. A heading with nothing below it is text."""
     if has_conflict_markers(body):  # a line of seven "=" would make a heading of what is before it
         body = _CONFLICT_MARK.sub(r"\n\g<0>", body)
     found: list[Section] = []
@@ -208,7 +208,7 @@ def sections(body: str, *, with_empty: bool = True) -> list[Section]:
             continue
         if text := text.strip():
             found.append(Section(tuple(title for _, title in path), text))
-        elif with_empty and path and path[-1][0] >= block.level and path[-1][1]:
+        elif path and path[-1][0] >= block.level and path[-1][1]:
             found.append(Section(tuple(title for _, title in path[:-1]), path[-1][1]))
         path = [*(outer for outer in path if outer[0] < block.level), (block.level, plain(block.title))]
         text = ""

@@ -360,13 +360,11 @@ def _shape(
     title = title or fields.text("label") or stem
     keywords = " ".join([*fields.list("keywords"), *fields.list("tags"), *names[1:]])
     chunks: list[Chunk] = []
-    is_core = kind is Kind.CORE  # its headings ask for a text, and are no answer without one
-    for section in markdown.sections(body, with_empty=not is_core):
+    for section in markdown.sections(body):
         context = " > ".join(dict.fromkeys((title, *section.heading)))
         pieces = enumerate(markdown.split_text(section.text), len(chunks))
         chunks += [Chunk(i, piece, context, keywords) for i, piece in pieces]
-    if not chunks and not is_core:
-        chunks = [Chunk(0, title, "", keywords)]
+    chunks = chunks or [Chunk(0, title, "", keywords)]
     if is_own and (properties := describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]):
         # Keywords of the opening, each on a line: searched, not embedded.
         chunks[0] = replace(chunks[0], keywords=f"{keywords}\n{properties}")
