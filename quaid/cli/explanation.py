@@ -56,11 +56,12 @@ def render_explanation(found: Recall, hits: Sequence[str] = ()) -> str:
     asked |= {name: ", ".join(map(str, parsed[name])) for name in ("names", "dates", "phrases") if parsed.get(name)}
     asked_rows = [(name, ui.clipped(text, ui.line_width() - 12)) for name, text in asked.items()]
     used = {name for hit in found.hits for name in hit.evidence}
+    defended = ((sets, ", ".join(name for name in names if name in used)) for sets, names in DEFENDED_BY.items())
     return ui.paragraphs(
         ui.section("Question", [("asks for", parsed.get("intent", "general")), *asked_rows]),
         ui.section("Road", _stage_rows(trace.get("stages", ()), found.took_ms), right=(1, 3, 5)),
         *_render_scores("Hits", heads, found.hits),
-        ui.section("Defended by", [(name, sets) for name, sets in DEFENDED_BY.items() if name in used]),
+        ui.section("Defended by", [row for row in defended if row[1]]),
         ui.section("Left out", _left_out_rows(trace)),
         ui.section("Answer", answer_rows),
     )

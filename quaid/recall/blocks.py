@@ -187,7 +187,11 @@ def _in_order_of_need(hits: Sequence[Hit]) -> Iterator[Neighbour]:
     """Yield the neighbours of `hits`: first the rest of their own turns, then the turns that they cite or answer, then
     the others, nearest first. Within each group the best hit comes first.
     """
-    for is_needed in (_is_same_turn, _is_explaining, _is_adjacent):
+    for is_needed in (
+        _is_same_turn,
+        _is_explaining,
+        lambda hit, each: each.cited or abs(hit.ordinal - each.ordinal) == 1,
+    ):
         for hit in hits:
             yield from (each for each in _nearest_first(hit) if is_needed(hit, each))
     for hit in hits:
@@ -200,10 +204,6 @@ def _nearest_first(hit: Hit) -> list[Neighbour]:
 
 def _is_same_turn(hit: Hit, other: Neighbour) -> bool:
     return hit.turn is not None and other.turn == hit.turn and not other.cited
-
-
-def _is_adjacent(hit: Hit, other: Neighbour) -> bool:
-    return other.cited or abs(hit.ordinal - other.ordinal) == 1
 
 
 def _is_explaining(hit: Hit, other: Neighbour) -> bool:

@@ -73,7 +73,7 @@ def collect(search: Search) -> None:
         near = sorted(search.graph, key=lambda doc_id: (-search.graph[doc_id], doc_id))[:MAX_GRAPH_DOCUMENTS]
         _fetch(search, documents.first_chunks(search.connection, {*near, *search.exact}))
         search.talks = {}
-        _add_instructions(search)
+        add_instructions(search)
         _add_talks(search)
         if weights.get("beside"):
             # A chunk of each turn next to the best ones: of a long turn the best that was found, else its first.
@@ -99,7 +99,7 @@ def collect(search: Search) -> None:
         noted["candidates"] = len(search.candidates)
 
 
-def _add_instructions(search: Search) -> None:
+def add_instructions(search: Search) -> None:
     """Add the standing instructions that fit the question best, unless it is about what was, and not what to do."""
     search.instructions = set()
     if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):

@@ -109,7 +109,7 @@ class _Scorer:
         self.unlike_others = 1.0 - len(self.about_owner) / facts if facts else 1.0
         """The share of facts that are not about the owner: in a vault of one owner, being about the owner and when it
         was tell little."""
-        self._named, self._speaker_weight = self._find_speaker()
+        self._named, self._speaker_weight = find_speaker(search)
         self._best_turn: dict[int, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int, float] = {}
@@ -129,32 +129,6 @@ class _Scorer:
             for cited in cited_turns:
                 score, nearness = self._lent.get(cited, (0.0, 0.0))
                 self._lent[cited] = max(score, own), max(nearness, near)
-
-    def _find_speaker(self) -> tuple[frozenset[str], float]:
-        """Return the keys of the one speaker whom the question names, by each part of the name, and how much it counts
-        that a turn is by that one; nobody when it names several. Where it names none and says `my`, the owner, who may
-        go by several names.
-        """
-        search, query = self._search, self._search.query
-        asked = {name_key(token) for token in _TOKEN.findall(query.text)}
-        found = (each.turn_speaker or each.speaker for each in search.candidates.values())
-        speakers = {name_key(speaker) for speaker in found if speaker}
-        if asks_about_advice(query.text) and (assistant := speakers & _ASSISTANT_NAMES):
-            return frozenset(assistant), _ASKS_BOTH
-        called = search.called(speakers)
-        named = {
-            speaker
-            for speaker, keys in called.items()
-            if any(key in query.name_keys for key in keys) or not asked.isdisjoint(speaker.split())
-        }
-        if len({called[speaker] for speaker in named}) > 1:
-            return frozenset(), 1.0
-        named = named or speakers.intersection(query.owner_keys)
-        if named.isdisjoint(query.owner_keys):
-            return frozenset(named), 1.0
-        # A summary draws on both speakers. The assistant's turns may answer as well if the question says `you`.
-        says_you = not _ASSISTANT.isdisjoint(asked)
-        return frozenset(named), 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
 
     def features_of(self, candidate: Document) -> Features:
         """Return all features of a candidate that are not 0."""
@@ -252,6 +226,33 @@ class _Scorer:
         pieces = len(talk.turns[talk.places[number]].chunks)
         if pieces > 1 and not self._is_for_summary:  # long messages are what a summary is made of
             features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
+
+
+def find_speaker(search: Search) -> tuple[frozenset[str], float]:
+    """Return the keys of the one speaker whom the question names, by each part of the name, and how much it counts
+    that a turn is by that one; nobody when it names several. Where it names none and says `my`, the owner, who may
+    go by several names.
+    """
+    query = search.query
+    asked = {name_key(token) for token in _TOKEN.findall(query.text)}
+    found = (each.turn_speaker or each.speaker for each in search.candidates.values())
+    speakers = {name_key(speaker) for speaker in found if speaker}
+    if asks_about_advice(query.text) and (assistant := speakers & _ASSISTANT_NAMES):
+        return frozenset(assistant), _ASKS_BOTH
+    called = search.called(speakers)
+    named = {
+        speaker
+        for speaker, keys in called.items()
+        if any(key in query.name_keys for key in keys) or not asked.isdisjoint(speaker.split())
+    }
+    if len({called[speaker] for speaker in named}) > 1:
+        return frozenset(), 1.0
+    named = named or speakers.intersection(query.owner_keys)
+    if named.isdisjoint(query.owner_keys):
+        return frozenset(named), 1.0
+    # A summary draws on both speakers. The assistant's turns may answer as well if the question says `you`.
+    says_you = not _ASSISTANT.isdisjoint(asked)
+    return frozenset(named), 0.0 if asks_for_summary(query.text) else _ASKS_BOTH if says_you else 1.0
 
 
 def tells_of_owner(candidate: Document, query: Query) -> bool:

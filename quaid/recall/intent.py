@@ -86,6 +86,8 @@ _QUESTION_WORDS = frozenset({"who", "whom", "whose", "when", "where", "why", "wh
 _CONTRACTING = _QUESTION_WORDS | {"it", "that", "there", "here", "he", "she", "let"}
 _NOT_SOMEBODY = _LISTS["not_somebody"]
 
+CONTRACTIONS, REQUEST = _LISTS["contractions"], _LISTS["request"]
+"""What is left of `I'm`, and words of a request, not of its subject: `Can you list, in order, what I mentioned …`"""
 _LIKING = _LISTS["liking"]
 _FARTHEST_VERB = 5
 """`does Jon and Gina both like` is a verb, `does he recommend for a room like` is not."""

@@ -9,7 +9,7 @@ from quaid.index import fulltext, graph
 from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import name_key
-from quaid.recall.intent import Intent, classify
+from quaid.recall.intent import CONTRACTIONS, REQUEST, Intent, classify
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.invisible import whole
 from quaid.text.language import ENGLISH, language
@@ -103,14 +103,6 @@ def _tag_spans(text: str) -> Iterator[tuple[int, int]]:
             yield opening.start(), end
 
 
-_OF_CONTRACTIONS = frozenset("d ll m re s t ve".split())  # noqa: SIM905
-_OF_ASKING = frozenset(
-    """across asked aspect aspects can conversation conversations could different discuss discussed explain help item
-    items list mention mentioned only order please recommend recommended related session sessions show suggest suggested
-    tell through throughout told walk would brought""".split()  # noqa: SIM905
-)
-"""English words of a request, not of its subject: `Can you list, in order, what I mentioned about …`"""
-
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
 MAX_PHRASES = 8
@@ -188,7 +180,7 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
     if knows_owner:
         # Who asks for himself asks an assistant. Of others it may matter what they mentioned.
         is_request = says_my or "you" in spoken_words
-        dropped = _OF_ASKING | _OF_CONTRACTIONS if is_request else _OF_CONTRACTIONS
+        dropped = CONTRACTIONS | REQUEST if is_request else CONTRACTIONS
         words = [word for word in words if word not in dropped] or words
     stems = [] if knows_owner else fulltext.beginnings(words, spoken_in)
     # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.

@@ -311,10 +311,10 @@ Hits
       found by vector 2. (0.40)
 
 Defended by
-  beside  BEAM, LoCoMo
-  length  LoCoMo
-  asks    LoCoMo, REALTALK
-  graph   none, chosen by hand
+  BEAM, LoCoMo          beside
+  LoCoMo, REALTALK      asks
+  LoCoMo                length
+  none, chosen by hand  graph
 
 Left out
   1 superseded
