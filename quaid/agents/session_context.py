@@ -43,8 +43,6 @@ MIN_RECENT = 10
 """The number of newest facts that are shown, however old they are."""
 MAX_PREFERENCES = 15
 """A preference applies to every prompt, so it is shown once, before the first."""
-MAX_RULES = 5
-"""Standing instructions that come before the preferences."""
 PREFERENCE_SHARE = 0.25
 """The maximum share of the remaining budget for preferences."""
 MAX_LISTED = 5
@@ -134,7 +132,7 @@ def read_context(
     preferred: list[tuple[str, str]] = []
     if index is not None:
         scope, today = visible_to(index, owners), now.date().isoformat()
-        preferred = list_rules(index, scope, MAX_RULES)
+        preferred = list_rules(index, scope, MAX_LISTED)
         preferred += list_preferences(index, scope, MAX_PREFERENCES, today)
         newest = list_latest_facts(index, scope, MAX_RECENT, today)
     projects, project = read_projects(root, place, cwd)

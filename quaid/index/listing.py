@@ -23,7 +23,6 @@ SUPERSEDED = "superseded"
 _ALL = 1_000_000
 _MAX_SIGNS = 400
 """Texts with a sign of a standing instruction that are read."""
-_USERS = frozenset({"user", "human"})
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
 _DAY = f"substr({DATE}, 1, 10)"
 
@@ -102,7 +101,11 @@ def list_instructions(connection: IndexConnection, scope: Scope, visible: frozen
     return frozenset(
         chunk_id
         for chunk_id, each in documents.fetch_candidates(connection, with_sign, scope).items()
-        if (each.kind in {Kind.FACT, Kind.CORE} if each.turn is None else name_key(each.turn_speaker or "") in _USERS)
+        if (
+            each.kind in {Kind.FACT, Kind.CORE}
+            if each.turn is None
+            else name_key(each.turn_speaker or "") in {"user", "human"}
+        )
         and is_instruction(each.text)
     )
 

@@ -52,7 +52,6 @@ _TELLS_WHEN = re.compile(
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself|we|our|us)\b", re.IGNORECASE)
 _ASSISTANT = frozenset({"you", "your", "yours"})
-_ASSISTANT_NAMES = frozenset({"assistant", "ai"})
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|dozen|several|few)\b", re.IGNORECASE
 )
@@ -237,7 +236,7 @@ def find_speaker(search: Search) -> tuple[frozenset[str], float]:
     asked = {name_key(token) for token in _TOKEN.findall(query.text)}
     found = (each.turn_speaker or each.speaker for each in search.candidates.values())
     speakers = {name_key(speaker) for speaker in found if speaker}
-    if asks_about_advice(query.text) and (assistant := speakers & _ASSISTANT_NAMES):
+    if asks_about_advice(query.text) and (assistant := speakers & {"assistant", "ai"}):
         return frozenset(assistant), _ASKS_BOTH
     called = search.called(speakers)
     named = {

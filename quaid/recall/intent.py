@@ -280,14 +280,11 @@ def asks_for_list(question: str) -> bool:
     return re.search(_LISTING, question) is not None
 
 
-_MIN_STATEMENT = 6
-
-
 def is_statement(text: str) -> bool:
     """Return whether somebody tells something, and asks at most about that: no question and no words to search for."""
     words, first = _words_of(text), re.split(r"(?<=[.!?\uff1f\u3002])", text.strip(), maxsplit=1)[0]
     starts = _QUESTION_WORDS | _AUXILIARIES | {"describe", "explain", "find", "give", "list", "name", "show", "tell"}
-    return len(words) >= _MIN_STATEMENT and words[0] not in starts and first[-1] not in "?\uff1f"
+    return len(words) > _MAX_KEYWORDS and words[0] not in starts and first[-1] not in "?\uff1f"
 
 
 _COURSE = (

@@ -246,10 +246,8 @@ def choose(search: Search) -> tuple[list[Chosen], Related, int]:
         # The first ten first: whatever the limit, they are the same.
         first, related = contradictions.show_together(search, chosen[: cutoff.MIN_HITS])
         if len(chosen) > cutoff.MIN_HITS:
-            first = first[: cutoff.MIN_HITS]
-            shown = {each.chunk_id for each, _, _ in first}
             together, related = contradictions.show_together(search, chosen)
-            first += [each for each in together if each[0].chunk_id not in shown]
+            first = [*{each[0].chunk_id: each for each in [*first[: cutoff.MIN_HITS], *together]}.values()]
         chosen = first
     return chosen[:limit], related, behind
 

@@ -35,11 +35,10 @@ UNCERTAIN = 0.8
 """The part that a fact keeps which a question proposes to reject, or which is not true yet: no date is asked for."""
 EXACT = 1.0
 """The score of a note that is called as the question."""
-OF_A_LIST = 0.8
+LESS = 0.8
 """The part of `cut_share` that is enough for a turn if the question asks for a list: its items come from several days,
-and some have fewer facts and adjacent turns that support them."""
-OF_A_STATEMENT = 0.8
-"""The same where somebody tells something and asks nothing."""
+and some have fewer facts and adjacent turns that support them. For all where somebody tells something and asks nothing.
+"""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 
@@ -185,8 +184,8 @@ def cut(search: Search) -> list[Document]:
         }
     compared = with_reason - search.called_chunks()
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in compared), 0.0)
-    least = best * search.profile.cut_share * (OF_A_STATEMENT if is_statement(search.query.text) else 1)
-    least_of_turns = least * (OF_A_LIST if is_for_list else 1)
+    least = best * search.profile.cut_share * (LESS if is_statement(search.query.text) else 1)
+    least_of_turns = least * (LESS if is_for_list else 1)
     without_vector = search.without_vector() if search.embedded else set()  # without any, words compare all
     relevant: list[Document] = []
     places: set[tuple[int, int | None]] = set()

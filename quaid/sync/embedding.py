@@ -330,9 +330,8 @@ _PROPOSAL = f"to find them by meaning too, run: {MULTILINGUAL_STEP} (a download 
 
 def propose_model(connection: IndexConnection, settings: EmbeddingSettings) -> str:
     """Return the sentence that proposes the multilingual model; empty where a model was chosen or notes are English."""
-    known, foreign = (
-        count_languages(connection, MAX_SAMPLE) if (settings.provider, settings.model) == LEFT_OPEN else (0, 0)
-    )
+    is_open = (settings.provider, settings.model) == LEFT_OPEN
+    known, foreign = count_languages(connection, MAX_SAMPLE) if is_open else (0, 0)
     if foreign < max(MIN_FOREIGN, FOREIGN_SHARE * known):
         return ""
     return (

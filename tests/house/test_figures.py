@@ -12,11 +12,11 @@ from house_figures import Package, measure
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "lines": 76_010,
-    "record classes": 304,
-    "record fields": 1_786,
+    "record classes": 303,
+    "record fields": 1_782,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
-    "private functions used once per 1,000 lines": 6.1,
+    "private functions used once per 1,000 lines": 6.0,
     "own imports inside functions per 1,000 lines": 1.6,
     "dialect words per 1,000 lines": 2.4,
 }
