@@ -73,7 +73,8 @@ def collect(search: Search) -> None:
         near = sorted(search.graph, key=lambda doc_id: (-search.graph[doc_id], doc_id))[:MAX_GRAPH_DOCUMENTS]
         _fetch(search, documents.first_chunks(search.connection, {*near, *search.exact}))
         search.talks = {}
-        add_instructions(search)
+        search.instructions = find_instructions(search)
+        _fetch(search, search.instructions)
         _add_talks(search)
         if weights.get("beside"):
             # A chunk of each turn next to the best ones: of a long turn the best that was found, else its first.
@@ -87,6 +88,7 @@ def collect(search: Search) -> None:
         if missing:
             retrieval.complete_cosines(search, missing)
             search.fused = search.fuse(search.candidates)
+        search.instructions = choose_instructions(search)
         _add_talks(search)
         if weights.get("graph") and search.query.owner_keys:
             about = {each.doc_id for each in search.candidates.values() if tells_of_owner(each, search.query)}
@@ -99,17 +101,18 @@ def collect(search: Search) -> None:
         noted["candidates"] = len(search.candidates)
 
 
-def add_instructions(search: Search) -> None:
-    """Add the standing instructions that fit the question best, unless it is about what was, and not what to do."""
-    search.instructions = set()
+def find_instructions(search: Search) -> set[int]:
+    """Return the standing instructions in scope, none where the question is about what was, and not what to do."""
     if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):
-        return
-    known = search.sources.cache.of(search.connection, listing.list_instructions, search.scope, search.visible)
-    _fetch(search, known)
-    retrieval.complete_cosines(search, known)
-    least = NEAR_INSTRUCTION * search.relevant_similarity
-    near = [(search.cosines.get(chunk_id, 0.0), -chunk_id) for chunk_id in known & search.candidates.keys()]
-    search.instructions = {-chunk for likeness, chunk in sorted(near)[-MAX_INSTRUCTIONS:] if likeness >= least}
+        return set()
+    return {*search.sources.cache.of(search.connection, listing.list_instructions, search.scope, search.visible)}
+
+
+def choose_instructions(search: Search) -> set[int]:
+    """Return those of the instructions found that fit the question best, if any does."""
+    likeness = {chunk: search.cosines.get(chunk, 0.0) for chunk in search.instructions & search.candidates.keys()}
+    nearest = sorted(likeness, key=lambda chunk: (-likeness[chunk], chunk))[:MAX_INSTRUCTIONS]
+    return {chunk for chunk in nearest if likeness[chunk] >= NEAR_INSTRUCTION * search.relevant_similarity}
 
 
 def _fetch(search: Search, chunk_ids: Collection[int]) -> set[int]:

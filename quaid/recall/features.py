@@ -166,11 +166,9 @@ class _Scorer:
             return self.unlike_others if candidate.valid_from or _TELLS_WHEN.search(text) else 0.0
         if self._asked_kind == "number":
             return _LESS_TELLING if _NUMBER.search(text) else 0.0
-        if self._asked_kind == "name":
-            known = {candidate.turn_speaker, candidate.speaker}
-            is_new = any(name not in query.text and name not in known for name in _NAME.findall(text))
-            return _LESS_TELLING if is_new else 0.0
-        return 0.0
+        known = {candidate.turn_speaker, candidate.speaker}
+        names = _NAME.findall(text) if self._asked_kind == "name" else []
+        return _LESS_TELLING if any(name not in query.text and name not in known for name in names) else 0.0
 
     def _dated(self, candidate: Document) -> float:
         """Return 1 where a candidate is true or speaks of the time that the question names, less where it is from that
@@ -232,10 +230,9 @@ def find_speaker(search: Search) -> tuple[frozenset[str], float]:
     that a turn is by that one; nobody when it names several. Where it names none and says `my`, the owner, who may
     go by several names.
     """
-    query = search.query
+    query, candidates = search.query, search.candidates.values()
     asked = {name_key(token) for token in _TOKEN.findall(query.text)}
-    found = (each.turn_speaker or each.speaker for each in search.candidates.values())
-    speakers = {name_key(speaker) for speaker in found if speaker}
+    speakers = {name_key(speaker) for each in candidates if (speaker := each.turn_speaker or each.speaker)}
     if asks_about_advice(query.text) and (assistant := speakers & {"assistant", "ai"}):
         return frozenset(assistant), _ASKS_BOTH
     called = search.called(speakers)
@@ -250,8 +247,8 @@ def find_speaker(search: Search) -> tuple[frozenset[str], float]:
     if named.isdisjoint(query.owner_keys):
         return frozenset(named), 1.0
     # A summary draws on both speakers. The assistant's turns may answer as well if the question says `you`.
-    says_you = not _ASSISTANT.isdisjoint(asked)
-    return frozenset(named), 0.0 if asks_for_summary(query.text) else _ASKS_BOTH if says_you else 1.0
+    share = 1.0 if _ASSISTANT.isdisjoint(asked) else _ASKS_BOTH
+    return frozenset(named), 0.0 if asks_for_summary(query.text) else share
 
 
 def tells_of_owner(candidate: Document, query: Query) -> bool:
