@@ -14,7 +14,6 @@ from typing import Any
 from quaid.claims import normal_form
 from quaid.model import Hit, Recall, Scale
 from quaid.recall import cutoff
-from quaid.recall.intent import asks_for_list
 from quaid.recall.options import PROFILES, RecallOptions
 from quaid.recall.scoring import LESS, MAX_CUT_SHOWN, low_confidence_reason
 from quaid.recall.trace import list_degraded, with_degraded
@@ -118,10 +117,9 @@ def _cut(hits: Sequence[Hit], answers: Mapping[str, Recall], cut_share: float) -
     best = max((hit for hit in hits if not _is_called(hit, answers[hit.vault])), key=_relevance, default=None)
     if best is None:
         return list(hits), []
-    of_turns = LESS if asks_for_list(answers[best.vault].query) else 1.0
     near, behind = list[Hit](), list[Hit]()
     for hit in hits:
-        least = cut_share * _relevance(best) * (1.0 if hit.turn is None else of_turns)
+        least = cut_share * _relevance(best) * (1.0 if hit.turn is None else LESS)
         is_near = hit.vault == best.vault or _is_called(hit, answers[hit.vault]) or _relevance(hit) >= least
         (near if is_near else behind).append(hit)
     return near, behind

@@ -36,8 +36,8 @@ UNCERTAIN = 0.8
 EXACT = 1.0
 """The score of a note that is called as the question."""
 LESS = 0.8
-"""The part of `cut_share` that is enough for a turn if the question asks for a list: its items come from several days,
-and some have fewer facts and adjacent turns that support them. For all where somebody tells something and asks nothing.
+"""The part of `cut_share` that is enough for a turn, as fewer facts and adjacent turns support some that answer. It is
+enough for all where somebody tells something and asks nothing.
 """
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
@@ -164,14 +164,13 @@ def select(search: Search) -> None:
 
 def cut(search: Search) -> list[Document]:
     """Return the relevant ones of the ranked: found for a reason, and not too far behind the best whose name is not the
-    question. Where several things are asked for, less is enough for a turn. Of a chunk without a vector it is not known
-    how far behind it is: the first `MIN_HITS` hits may be such.
+    question. For a turn less is enough. Of a chunk without a vector it is not known how far behind it is: the first
+    `MIN_HITS` hits may be such.
     """
     ranked, scores = search.ranked, search.scores
     matched = {chunk_id for chunk_id, _ in search.rankings.get("keyword", ())}
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, search, matched)}
-    is_for_list = asks_for_list(search.query.text)
-    if is_for_list and search.profile.weights.get("beside"):
+    if asks_for_list(search.query.text) and search.profile.weights.get("beside"):
         # An item of a list often shares no word with the question, which is in an adjacent turn by a person. Messages
         # to an assistant name their topic.
         turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in with_reason}
@@ -185,14 +184,13 @@ def cut(search: Search) -> list[Document]:
     compared = with_reason - search.called_chunks()
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in compared), 0.0)
     least = best * search.profile.cut_share * (LESS if is_statement(search.query.text) else 1)
-    least_of_turns = least * (LESS if is_for_list else 1)
     without_vector = search.without_vector() if search.embedded else set()  # without any, words compare all
     relevant: list[Document] = []
     places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
         score = scores[candidate.chunk_id]
         has_reason = candidate.chunk_id in with_reason
-        is_near = score >= (least if candidate.turn is None else least_of_turns)
+        is_near = score >= least * (1 if candidate.turn is None else LESS)
         is_near |= candidate.chunk_id in without_vector and len(places) < MIN_HITS
         if has_reason and is_near:
             relevant.append(candidate)
