@@ -56,7 +56,9 @@ class DocsIndex(DerivedIndex):
         made_with = f"sections {chunks.CHUNK_TOKENS} {chunks.OVERLAP_TOKENS} {MAX_NOTE_BYTES}"
         super().__init__(root, DOCS_FILE, embedding, made_with)
 
-    def list_files(self, only: Collection[str] | None) -> files.NoteListing:
+    def list_files(
+        self, only: Collection[str] | None, _folders: files.FolderDigests | None = None
+    ) -> files.NoteListing:
         listed = files.NoteListing({}, {})
         for doc_id in self._docs if only is None else self._docs.keys() & only:
             found = files.list_some(self._docs[doc_id].folder, [self._docs[doc_id].rel_path])

@@ -1,7 +1,7 @@
 """An index as a whole: what it says of itself, and what makes two of them equal."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from quaid.index.port import IndexConnection
@@ -35,6 +35,19 @@ def get_meta(connection: IndexConnection, key: str) -> str | None:
 def set_meta(connection: IndexConnection, key: str, value: str) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (key,))
     connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def list_folders(connection: IndexConnection) -> dict[str, str]:
+    """Return the folders whose notes are all in the index as their files were, each with the digest of its listing."""
+    return dict(connection.execute("SELECT substr(key, 8), value FROM meta WHERE substr(key, 1, 7) = 'folder:'"))
+
+
+def replace_folders(connection: IndexConnection, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Replace the folders `before` by those `now`."""
+    changed = [f"folder:{folder}" for folder in before if before[folder] != now.get(folder)]
+    connection.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in changed])
+    new = [(f"folder:{folder}", digest) for folder, digest in now.items() if digest != before.get(folder)]
+    connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", new)
 
 
 def manifest(connection: IndexConnection) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, vectors
-from quaid.index.port import IndexConnection, Rows
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Note, Passage, name_key, note_name, without_ending
 from quaid.text import endings
@@ -122,11 +122,6 @@ def list_called(connection: IndexConnection, names: Collection[str]) -> list[str
     """Return the paths of the notes whose files are called one of `names`, as links have them."""
     wanted = f"doc_id IN (SELECT doc_id FROM names WHERE position = 0 AND name_key IN {NAMES})"
     return [each.path for each in find_documents(connection, wanted, (json.dumps([*map(name_key, names)]),))]
-
-
-def list_stats(connection: IndexConnection) -> Rows:
-    """Return path, size, times of modification and change, inode and time of reading of every file."""
-    return connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
 
 
 def replace_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 WEIGHTS = (1.0, 1.0, 0.5)
 STEM = 5
 """The letters of a word that are its stem."""
-COMMON_SHARE, MANY = 0.5, 20_000
-"""A word that more than this share of the chunks have tells none from another: bm25 gives it next to nothing, for the
-price of ranking them all, which is felt in an index of more than so many chunks.
-"""
+MANY = 20_000
+"""An index of more chunks is large: a frequent word costs more time there than the rest of a question."""
+MAX_READ = 20_000
+"""So many chunks of a question's words are read in a large index, those of the rarest words first. The other words only
+rank what these found."""
 
 
 def insert(connection: IndexConnection, rows: Iterable[tuple[int, str, str, str]]) -> None:
@@ -95,20 +96,6 @@ def count_matches(
     }
 
 
-def is_common(matches: int, total: int) -> bool:
-    """Return whether a word that `matches` of `total` chunks have is passed over where others are asked for."""
-    return total > MANY and matches > COMMON_SHARE * total
-
-
-def list_telling(connection: IndexConnection, words: Sequence[str]) -> list[str]:
-    """Return `words` without those that are common; all of them when every one is."""
-    if (total := connection.words.count()) <= MANY:
-        return list(words)
-    most = int(COMMON_SHARE * total) + 1
-    counts = (connection.words.count_matches(match_any([word]), most) for word in words)
-    return [word for word, found in zip(words, counts, strict=True) if not is_common(found, total)] or list(words)
-
-
 def list_stems(connection: IndexConnection, word: str, limit: int = 4000) -> list[str]:
     """Return stems of the vault that begin with the same letter and are not much longer: what `word` may be a slip
     of.
@@ -131,9 +118,8 @@ def list_words(connection: IndexConnection, stem: str, allowed: Collection[int] 
     return {word for (text,) in rows for word in find_words(text)}
 
 
-MAX_CACHED_CHUNKS, CACHED_SHARE = 3_000_000, 8
-"""The maximum of cached chunks of all words, at 16 bytes each; in a very large index this many times its chunks. The
-least recently used words are evicted first."""
+MAX_CACHED_CHUNKS = 3_000_000
+"""The maximum of cached chunks of all words, at 16 bytes each. The least recently used words are evicted first."""
 
 
 class Postings:
@@ -144,6 +130,7 @@ class Postings:
         self._last: Sequence[str] = ()
         self._moment = Moment()
         self._total = 0
+        self._counts: dict[str, int] = {}
         self._cached: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
         self._size = 0
 
@@ -160,33 +147,36 @@ class Postings:
         self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
         """Return (chunk_id, bm25) of chunks that have any of `words`, of those in `allowed` if it is given, best first,
-        as `fulltext.search` does. Words that most chunks of a large index have count only where there are no others.
+        as `fulltext.search` does. In a large index chunks that have only frequent words may be missing.
         """
         if not words:
             return []
         if words is not self._last:  # one question may be asked in two scopes
             self._asked += 1
             self._last = words
-        if self._asked == 1:  # a process with one question reads each word once
-            match = match_any(list_telling(connection, words))
-            return search(connection, match, limit, allowed)
+        if self._asked == 1 and connection.words.count() <= MANY:  # a process with one question reads each word once
+            return search(connection, match_any(words), limit, allowed)
         import numpy as np
 
         if not self._moment.is_of(connection):  # another index, or another state of it
             self._moment.move_to(connection)
             self._total, self._size = connection.words.count(), 0
             self._cached.clear()
-        found = [self._of(connection, word) for word in words]
-        telling = [each for each in found if not is_common(len(each[0]), self._total)] or found
-        if not any(len(ids) for ids, _ in telling):
+            self._counts.clear()
+        seen = None if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
+        read, others = (words, ()) if self._total <= MANY else self._split(connection, words, limit, seen)
+        found = [self._of(connection, word) for word in read]
+        if not any(len(ids) for ids, _ in found):
             return []
-        scores = np.zeros(1 + max(int(ids[-1]) for ids, _ in telling if len(ids)))
-        for ids, of_word in telling:
+        scores = np.zeros(1 + max(int(ids[-1]) for ids, _ in found if len(ids)))
+        for ids, of_word in found:
             scores[ids] += of_word
-        if allowed is None:
+        if others:
+            ranked, of_all = connection.words.list_matches(match_any(read), match_any(others))
+            scores[ranked] = of_all
+        if seen is None:
             ids = np.flatnonzero(scores)
         else:
-            seen = np.fromiter(allowed, np.int64, len(allowed))
             seen = seen[seen < len(scores)]
             ids = np.sort(seen[scores[seen] > 0])
         scores = scores[ids]
@@ -197,6 +187,26 @@ class Postings:
         order = np.lexsort((ids, -scores))[:limit]
         return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
+    def _split(
+        self, connection: IndexConnection, words: Sequence[str], limit: int, seen: "npt.NDArray[np.int64] | None"
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the words to read and those that rank what they find: the rarest first, until `MAX_READ` chunks are
+        read and `limit` of those in `seen` (None for all) are found.
+        """
+        import numpy as np
+
+        if unknown := [word for word in words if word not in self._counts]:
+            self._counts |= count_matches(connection, unknown)
+        by_count = sorted(words, key=self._counts.__getitem__)
+        size = found = 0
+        for place, word in enumerate(by_count):
+            size += self._counts[word]
+            if size > MAX_READ and found >= limit:
+                return by_count[:place], by_count[place:]
+            ids, _ = self._of(connection, word)
+            found += len(ids) if seen is None else int(np.isin(ids, seen).sum())
+        return by_count, ()
+
     def _of(self, connection: IndexConnection, word: str) -> tuple[Any, Any]:
         import numpy as np
 
@@ -206,6 +216,6 @@ class Postings:
         ids, scores = connection.words.list_matches(match_any([word]))
         found = self._cached[word] = np.array(ids, np.int64), np.array(scores, np.float64)
         self._size += len(ids)
-        while self._size > max(MAX_CACHED_CHUNKS, CACHED_SHARE * self._total) and len(self._cached) > 1:
+        while self._size > MAX_CACHED_CHUNKS and len(self._cached) > 1:
             self._size -= len(self._cached.popitem(last=False)[1][0])
         return found

@@ -63,8 +63,10 @@ class Words(Protocol):
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
         """Return (chunk_id, bm25) of chunks in `allowed` (None for all), best first; of equals the lower chunk_id."""
 
-    def list_matches(self, match: str) -> tuple[list[int], list[float]]:
-        """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each."""
+    def list_matches(self, match: str, other: str = "") -> tuple[list[int], list[float]]:
+        """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each; with `other` only of those
+        that match it too, and the bm25 of both.
+        """
 
     def count(self) -> int:
         """Return how many chunks have words."""

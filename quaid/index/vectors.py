@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -208,20 +206,14 @@ def _drop(connection: IndexConnection, row: EmbedderRow) -> None:
 
 
 GROWTH = 1.25
-BLOCK = 512
-"""Vectors that become float32 at a time: they stay in the processor's cache."""
-_STEPS = 32_512
-"""The largest number of 16 bits whose upper eight, rounded, fit into eight."""
-_UPPER = 256
-_ASKED = 63
-"""The largest number of a question in seven bits. With eight, two products would not fit into the sixteen bits in which
-processors without VNNI add them."""
-ROWS_OF = 50_000
-"""So many vectors have their upper halves as rows too, at a third more memory: to pick a vector out of columns takes a
-line of memory for each of its numbers.
+_STEPS = 32_767
+"""The largest number of 16 bits."""
+MIN_EXACT, EXACT_SHARE = 2_048, 1 / 128
+"""So many of the vectors that have most often the signs of a question get an exact cosine, at least, and this share of
+all.
 """
-_ROUNDING = 1e-5
-"""More than float32 loses in a cosine."""
+_SIGNS, _FLOATS = 1 << 15, 512
+"""So many vectors at a time are compared by their signs, and become float32: they stay in the processor's cache."""
 _RELOAD_SHARE = 0.3
 """With more than this share of rows gone or new, reading all is quicker than catching up."""
 
@@ -233,81 +225,29 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """Keep a product in this thread: a second one is no faster at reading memory, and BLAS lets it turn idly for 20 ms
-    after each, in the way of whatever else runs.
-    """
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
-
-
-def _product(matrix: npt.NDArray[np.float32], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    with _one_thread():
-        product: npt.NDArray[np.float32] = matrix @ query
-    return product
-
-
-# MatMulInteger of opset 13, `row` [1, D] uint8 and `matrix` [D, N] int8 -> `products` [1, N] int32, as the package onnx
-# writes it; a test does so again.
-PRODUCT_GRAPH = bytes.fromhex(
-    "08083a82010a260a03726f770a066d6174726978120870726f6475637473220d4d61744d756c496e7465676572120770726f"
-    "647563745a160a03726f77120f0a0d080212090a0208010a031201445a1a0a066d617472697812100a0e0803120a0a031201"
-    "440a0312014e621b0a0870726f6475637473120f0a0d080612090a0208010a0312014e42040a00100d"
-)
-
-
-def open_product() -> Any:
-    """Return a session of onnxruntime that multiplies in this thread; None where no model has loaded the library: to
-    load it takes as long as many questions.
-    """
-    onnxruntime: Any = sys.modules.get("onnxruntime")
-    if onnxruntime is None:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(PRODUCT_GRAPH, options, providers=["CPUExecutionProvider"])
-
-
-def multiply(session: Any, numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.int8]) -> npt.NDArray[Any]:
-    """Return the products of a row of whole numbers with the columns of a matrix of them, exactly; without a session by
-    numpy, which takes longer.
-    """
+def _signs(floats: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+    """Return whether each number of vectors is above 0, a bit each: [n, dimension] -> [ceil(dimension / 64), n]."""
     import numpy as np
 
-    if session is not None:
-        products: npt.NDArray[Any] = session.run(None, {"row": numbers, "matrix": matrix})[0]
-        return products
-    row, count = numbers.astype(np.float32), matrix.shape[1]
-    found = np.empty((1, count), np.float32)
-    block = np.empty((len(matrix), min(BLOCK, count)), np.float32)
-    with _one_thread():
-        for start in range(0, count, BLOCK):
-            part = block[:, : min(BLOCK, count - start)]
-            np.copyto(part, matrix[:, start : start + BLOCK])
-            np.dot(row, part, out=found[:, start : start + BLOCK])
-    return found
+    bits = np.packbits(floats > 0, axis=1)
+    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 class VectorMatrix:
     """The vectors of one index, in memory from the second question on, and updated with the index."""
 
     def __init__(self) -> None:
-        self._session: Any = None
         self._asked = 0
         self._last: Any = None
         self._identity: tuple[str, ...] = ()
         self._version = (-1, -1)
         self._ids: Any = None
-        self._upper: Any = None
-        self._lower: Any = None
+        self._numbers: Any = None
+        """A vector is its scale times a row of 16 bits."""
         self._scales: Any = None
-        """A vector is its scale times (256 * upper + lower): a column of the upper halves, a row of the lower."""
-        self._rows: Any = None
-        """The upper halves as rows, where they are few."""
-        self._sums: Any = None
-        """What the numbers of each upper half add up to."""
-        self._lengths: Any = None
-        """The lengths of each upper and each lower half, scaled: [2, n]."""
+        self._signs: Any = None
+        """Whether each number is above 0, a bit each: 64 of a vector in a row."""
         self._used = 0
         self._moved = 0
         self._row_of: Any = None
@@ -339,27 +279,19 @@ class VectorMatrix:
         identity = (connection.name, row.fingerprint, row.table, generation)
         if identity != self._identity or version != self._version:
             connection.vectors.prepare()
-            self._session = self._session or open_product()
             if identity != self._identity or not self._follow(connection, row):
                 self._load(connection, row)
             self._identity, self._version = identity, version
-        rows: npt.NDArray[np.signedinteger]
-        if allowed is None:
-            rows = np.flatnonzero(self._ids[: self._used] >= 0)
-        else:
-            rows = self._held(np.fromiter(allowed, np.int64, len(allowed)))[1]
-        if len(rows) <= limit:
-            cosines = _product(self._exactly(rows), query)
-        else:
-            roughly, most = self._estimate(query)
-            if len(rows) < self._used:
-                roughly, most = roughly[rows], most[rows]
-            order = np.argpartition(-roughly, limit)
-            likely, others = rows[order[:limit]], order[limit:]
-            cosines = _product(self._exactly(likely), query)
-            possible = rows[others[most[others] >= cosines.min()]]
-            rows = np.concatenate([likely, possible])
-            cosines = np.concatenate([cosines, _product(self._exactly(possible), query)])
+        rows = np.flatnonzero(self._ids[: self._used] >= 0) if allowed is None else self._held(allowed)[1]
+        count = max(limit, MIN_EXACT, int(self._used * EXACT_SHARE))
+        if len(rows) > count:  # only of those whose numbers most often have the signs of the question's
+            asked, unlike = _signs(query[None]), np.empty(self._used, np.uint16)
+            for start in range(0, self._used, _SIGNS):
+                part = slice(start, min(start + _SIGNS, self._used))
+                np.bitwise_count(self._signs[:, part] ^ asked).sum(axis=0, dtype=np.uint16, out=unlike[part])
+            unlike = unlike[rows]
+            rows = rows[unlike <= np.searchsorted(np.cumsum(np.bincount(unlike)), count)]
+        cosines = self._products(rows, query)
         ids = self._ids[rows]
         order = np.lexsort((ids, -cosines))[:limit]
         return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
@@ -368,8 +300,11 @@ class VectorMatrix:
         self, connection: IndexConnection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
         """Return the cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
-        found, matrix = self.vectors(connection, row, chunk_ids)
-        return dict(zip(found, _product(matrix, query).tolist(), strict=True)) if found else {}
+        if self._numbers is None:
+            found, matrix = self.vectors(connection, row, chunk_ids)
+            return dict(zip(found, (matrix @ query).tolist(), strict=True))
+        ids, rows = self._held(chunk_ids)
+        return dict(zip(ids.tolist(), self._products(rows, query).tolist(), strict=True))
 
     def vectors(
         self, connection: IndexConnection, row: EmbedderRow, chunk_ids: Collection[int]
@@ -379,16 +314,16 @@ class VectorMatrix:
         """
         import numpy as np
 
-        if self._upper is None:
+        if self._numbers is None:
             blobs = connection.vectors.get(row, chunk_ids)
             held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items()}
             return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
-        ids, rows = self._held(np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
-        return ids.tolist(), self._exactly(rows)
+        ids, rows = self._held(chunk_ids)
+        return ids.tolist(), np.multiply(self._numbers[rows], self._scales[rows, None], dtype=np.float32)
 
     def sample(self, connection: IndexConnection, row: EmbedderRow, count: int) -> npt.NDArray[np.float32]:
         """Return the vectors of the `count` newest chunks that have one. Call it after `search`."""
-        state = connection.name, connection.version(), row.table, count, self._upper is None
+        state = connection.name, connection.version(), row.table, count, self._numbers is None
         if self._sampled[0] != state:
             held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held ORDER BY chunk_id DESC LIMIT ?"
             newest = [chunk_id for (chunk_id,) in connection.execute(held, (count,))]
@@ -396,39 +331,27 @@ class VectorMatrix:
         sample: npt.NDArray[np.float32] = self._sampled[1]
         return sample
 
-    def _held(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Return those of `ids` that have a vector, and their rows."""
+    def _held(self, chunk_ids: Collection[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return those of `chunk_ids` that have a vector, and their rows."""
+        import numpy as np
+
+        ids = np.fromiter(chunk_ids, np.int64, len(chunk_ids))
         ids = ids[(ids >= 0) & (ids < len(self._row_of))]
         rows = self._row_of[ids]
         return ids[rows >= 0], rows[rows >= 0]
 
-    def _estimate(self, query: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return about what the cosine of each row is, by the upper halves, and what it is at most.
-
-        What the roundings of the question and of a vector add to their product is at most the product of the lengths
-        (Cauchy-Schwarz).
-        """
+    def _products(self, rows: npt.NDArray[np.signedinteger], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the product of each of `rows` with the question."""
         import numpy as np
 
-        step = max(float(np.abs(query).max()), float(np.finfo(np.float32).tiny)) / _ASKED
-        asked = np.rint(query / step)
-        products = multiply(self._session, (asked + (_ASKED + 1)).astype(np.uint8)[None], self._upper)[0, : self._used]
-        scales = np.float32(_UPPER * step) * self._scales[: self._used]
-        roughly: npt.NDArray[np.float32] = scales * (products - (_ASKED + 1) * self._sums[: self._used])
-        of_upper, of_lower = self._lengths[:, : self._used]
-        missed, length = np.linalg.norm(query - step * asked), np.linalg.norm(query)
-        return roughly, roughly + (of_upper * missed + of_lower * length + _ROUNDING)
-
-    def _exactly(self, rows: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.float32]:
-        """Return the vectors of `rows`, float32."""
-        import numpy as np
-
-        is_large = self._rows is None
-        upper = np.ascontiguousarray(self._upper.take(rows, axis=1).T) if is_large else self._rows[rows]
-        numbers: npt.NDArray[np.float32] = np.multiply(upper, _UPPER, dtype=np.float32)
-        numbers += self._lower[rows]
-        numbers *= self._scales[rows, None]
-        return numbers
+        products = np.empty(len(rows), np.float32)
+        # In this thread: BLAS lets a second one turn idly for 20 ms after each, in the way of whatever else runs.
+        with _blas().limit(limits=1, user_api="blas"):
+            for start in range(0, len(rows), _FLOATS):
+                part = slice(start, start + _FLOATS)
+                np.dot(self._numbers[rows[part]].astype(np.float32), query, out=products[part])
+        products *= self._scales[rows]
+        return products
 
     def _load(self, connection: IndexConnection, row: EmbedderRow) -> None:
         import numpy as np
@@ -436,11 +359,9 @@ class VectorMatrix:
         self._moved, _ = list_moved(connection)
         count = connection.execute(f"SELECT count(*) FROM ({connection.vectors.held(row)}) held").get
         capacity = int(count * GROWTH) + 64
-        self._upper = np.empty((row.dimension, capacity), np.int8)
-        self._lower = np.empty((capacity, row.dimension), np.int8)
-        self._rows = np.empty_like(self._lower) if capacity <= ROWS_OF else None
-        self._scales, self._lengths = np.empty(capacity, np.float32), np.empty((2, capacity), np.float32)
-        self._sums = np.empty(capacity, np.float32)
+        self._numbers = np.empty((capacity, row.dimension), np.int16)
+        self._signs = np.empty((-(-row.dimension // 64), capacity), np.uint64)
+        self._scales = np.empty(capacity, np.float32)
         self._ids = np.full(capacity, -1, np.int64)
         highest = int(connection.execute("SELECT coalesce(max(chunk_id), 0) FROM chunks").get)
         self._row_of = np.full(int(highest * GROWTH) + 64, -1, np.int32)
@@ -460,12 +381,12 @@ class VectorMatrix:
         has_room = self._used + changes + len(new) <= len(self._ids) and (not new or new[-1] < len(self._row_of))
         if changes > len(last) or len(new) > _RELOAD_SHARE * max(self._used, 1) or not has_room:
             return False
-        moved = np.array(last[len(last) - changes :], np.int64)
+        moved = last[len(last) - changes :]
         gone, rows = self._held(moved)
         self._row_of[gone] = -1
         self._ids[rows] = -1
         self._moved = count
-        blobs = connection.vectors.get(row, sorted({*moved.tolist(), *new}))
+        blobs = connection.vectors.get(row, sorted({*moved, *new}))
         held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items()}
         if held:
             self._add(np.array([*held], np.int64), np.stack([*held.values()]))
@@ -476,15 +397,8 @@ class VectorMatrix:
 
         rows = slice(self._used, self._used + len(chunk_ids))
         scales = np.maximum(np.abs(floats).max(axis=1, initial=0.0), np.finfo(np.float32).tiny) / _STEPS
-        numbers = np.rint(floats / scales[:, None]).astype(np.int16)
-        upper = (numbers + _UPPER // 2) >> 8
-        lower = numbers - (upper << 8)
-        self._upper[:, rows], self._lower[rows] = upper.T, lower
-        if self._rows is not None:
-            self._rows[rows] = upper
+        self._numbers[rows] = np.rint(floats / scales[:, None])
+        self._signs[:, rows] = _signs(floats)
         self._scales[rows], self._ids[rows] = scales, chunk_ids
-        self._sums[rows] = upper.sum(axis=1)
-        halves = (upper.astype(np.float32) * _UPPER, lower.astype(np.float32))
-        self._lengths[:, rows] = [np.linalg.norm(half, axis=1) * scales for half in halves]
         self._row_of[chunk_ids] = np.arange(rows.start, rows.stop)
         self._used = rows.stop

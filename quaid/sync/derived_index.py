@@ -8,10 +8,10 @@ transaction and added in batches. A kill in between leaves chunks pending, and t
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,9 +27,13 @@ from quaid.sqlite import BUSY_MS, DamageRetries, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
-from quaid.vault.files import FileStat, NoteListing
+from quaid.vault.files import FileStat, FolderDigests, NoteListing, folder_of, without_folders_of
 
 _MADE_WITH = "made_with"
+MANY = 5_000
+"""Of more files it is remembered which folders hold what the index has: a sweep looks at each file there, but compares
+only the digest of all. Where that is another one, and after any write, the files are compared one by one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,10 @@ class DerivedIndex(ABC):
         self._made_with = made_with
 
     @abstractmethod
-    def list_files(self, only: Collection[str] | None) -> NoteListing:
-        """Return the files that are there, key -> stat, and those that are passed over; all, or those in `only`."""
+    def list_files(self, only: Collection[str] | None, folders: FolderDigests | None = None) -> NoteListing:
+        """Return the files that are there, key -> stat, and those that are passed over; all, those in `only`, or all
+        but those of unchanged `folders`.
+        """
 
     @abstractmethod
     def read_file(self, key: str) -> bytes | None:
@@ -172,10 +178,13 @@ class DerivedIndex(ABC):
             rebuilt = self._clear(connection, options)
             before = documents.count(connection)
             only = options.only if before else None  # an index of a few would pass for one of all
-            listed = self.list_files(only)
-            known = documents.list_known(connection, only)
+            outdated, known_folders = self.list_outdated(connection, only is None), contents.list_folders(connection)
+            folders = FolderDigests(without_folders_of(known_folders, outdated) if options.trust_times else {})
+            # A new index may become a large one.
+            listed = self.list_files(only, folders if only is None and not 0 < before <= MANY else None)
+            known = list_known(connection, listed, folders, only)
             added, suspects, removed = diff.compare(listed.notes, known, trust_times=options.trust_times)
-            outdated = listed.notes.keys() & self.list_outdated(connection, only is None)
+            outdated = listed.notes.keys() & outdated
             emptied = [key for key in suspects if self.is_emptied(connection, key, listed.notes[key].size)]
             to_read = [*added, *sorted({*suspects, *outdated}.difference(emptied))]
             for done, key in enumerate(to_read):
@@ -202,6 +211,11 @@ class DerivedIndex(ABC):
             written += [key for key in emptied if self._replace(connection, key, listed.notes[key], None)]
             for key in (*renamed, *gone):
                 documents.remove_document(connection, key)
+            same = {} if only is None else without_folders_of(known_folders, [*to_read, *removed])
+            if folders.found and documents.count(connection) > MANY:  # those that a second look would pass over
+                left = diff.compare(listed.notes, list_known(connection, listed, folders))
+                same = without_folders_of(folders.found, chain(*left))
+            contents.replace_folders(connection, known_folders, same)
         is_new, new_names = set(added), set(renamed.values())
         report = SyncReport(
             added=tuple(key for key in written if key in is_new and key not in new_names),
@@ -243,6 +257,19 @@ class DerivedIndex(ABC):
         parsed = self.parse_file(key, data)
         documents.replace_document(connection, parsed, row)
         return row.content_hash, parsed
+
+
+def list_known(
+    connection: IndexConnection, listed: NoteListing, folders: FolderDigests, only: Collection[str] | None = None
+) -> Iterable[tuple[str, KnownFile]]:
+    """Return what the index knows of the files in `only`, or of all but those of unchanged `folders`."""
+    if not folders.unchanged:
+        return documents.list_known(connection, only)
+    known = list(documents.list_known(connection, listed.notes))
+    if len(known) + folders.unchanged == documents.count(connection):  # no file is gone
+        return known
+    same = dict(folders.known.items() & folders.found.items())
+    return (each for each in documents.list_known(connection) if folder_of(each[0]) not in same)
 
 
 MAX_DIFFERENCES = 20

@@ -37,20 +37,6 @@ def compare(
     return sorted(added), dict(sorted(suspects.items())), dict(sorted(removed.items()))
 
 
-def is_same(listed: Mapping[str, FileStat], stats: Iterable[tuple[str, int, int, int, int, int]]) -> bool:
-    """Return whether `compare` finds nothing, in half its time: path, size, times of modification and change, inode and
-    time of reading of each known file.
-    """
-    find, unseen = listed.get, len(listed)
-    for path, size, mtime_ns, ctime_ns, inode, read_ns in stats:
-        if find(path) != (size, mtime_ns, ctime_ns, inode):
-            return False
-        if max(mtime_ns, ctime_ns) + _COARSE_TICK_NS >= read_ns and not _is_old(mtime_ns, ctime_ns, read_ns):
-            return False
-        unseen -= 1
-    return not unseen
-
-
 def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
     """Return old path -> new path of the files that moved: those with equal content, of several the one with the same
     name; then those with the same name, which were edited as well. Both maps are path -> hash of the content.

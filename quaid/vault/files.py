@@ -1,13 +1,14 @@
 """Listing, reading and writing the files of a vault. Every write is atomic and guarded."""
 
 import errno
+import marshal
 import os
 import re
 import signal
 import stat
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -45,6 +46,37 @@ class NoteListing:
     passed_over: dict[str, str]
 
 
+class FolderDigests:
+    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self.known = known
+        self.found: dict[str, str] = {}
+        self.unchanged = 0
+        """The number of notes that were not listed, because their folder has the digest that it had."""
+
+    def is_unchanged(self, folder: str, notes: Mapping[str, FileStat]) -> bool:
+        """Return whether a folder has just the notes that it had, by their stats."""
+        from hashlib import blake2b  # not above: a recall in a vault of few notes hashes nothing
+
+        stats = marshal.dumps([(path, *found) for path, found in sorted(notes.items())], 2)
+        digest = self.found[folder] = blake2b(stats, digest_size=16).hexdigest()
+        is_same = self.known.get(folder) == digest
+        self.unchanged += len(notes) * is_same
+        return is_same
+
+
+def folder_of(rel_path: str) -> str:
+    """Return the folder of a note, with a slash at its end; empty for the vault itself."""
+    return rel_path[: rel_path.rfind("/") + 1]
+
+
+def without_folders_of(folders: Mapping[str, str], changed: Iterable[str]) -> dict[str, str]:
+    """Return `folders` but for those of the notes `changed`."""
+    others = set(map(folder_of, changed))
+    return {folder: digest for folder, digest in folders.items() if folder not in others}
+
+
 def is_binary(data: bytes) -> bool:
     """Return whether git takes a file of `data` for something else than text."""
     return b"\0" in data[:_SNIFFED_BYTES]
@@ -55,8 +87,9 @@ def may_state_owner(data: bytes) -> bool:
     return _MAY_STATE_OWNER.search(data) is not None
 
 
-def list_notes(root: Path) -> NoteListing:
-    """Every markdown note under `root`. Symbolic links are never followed.
+def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
+    """Every markdown note under `root`, with `folders` but for those of unchanged ones. Symbolic links are never
+    followed.
 
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
@@ -73,8 +106,11 @@ def list_notes(root: Path) -> NoteListing:
             if error.errno != errno.ENOENT:
                 listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
             continue
+        here = NoteListing({}, listed.passed_over)
         with entries:
-            _list_folder(entries, prefix, listed, pending)
+            _list_folder(entries, prefix, here, pending)
+        if folders is None or not here.notes or not folders.is_unchanged(prefix, here.notes):
+            listed.notes.update(here.notes)
     return listed
 
 

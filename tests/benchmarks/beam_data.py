@@ -120,6 +120,11 @@ def all_turns(talk: dict[str, Any], pool: str) -> list[Turn]:
     return [(f"B{number}", turn) for number, batch in enumerate(kept, 1) for turn in range(1, len(batch) + 1)]
 
 
+def list_messages(talk: dict[str, Any]) -> list[str]:
+    """The texts of all messages of a conversation."""
+    return [_text(message) for batch in talk["chat"] for message in _messages(batch)]
+
+
 def _messages(batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for turns in batch["turns"]:
         yield from turns

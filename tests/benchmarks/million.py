@@ -3,9 +3,10 @@
     python tests/benchmarks/million.py --keep /tmp/vaults
     python tests/benchmarks/million.py --notes 200000 --vectors made
 
-The facts are those of scale.py, as files that git does not know. `--vectors made` gives each a random vector in the place
-of the model's, whose work is the same for each fact at any size: the figures besides *first embedding* do not change.
-Each step is a process of its own and tells how far it is. What a kept folder has is not made again.
+A note is two sentences that people said or wrote in LoCoMo or BEAM, put together by chance: their words are as frequent
+as in a memory. The files are not known to git. `--vectors made` gives a note the sum of the model's vectors of its two
+sentences, with some noise, in the place of the model's own: only *first embedding* changes by that. A question is a sentence
+of LoCoMo's questions. Each step is a process of its own and tells how far it is. What a kept folder has is not made again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import resource
 import shutil
 import statistics
@@ -20,16 +22,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import beam_data
+import locomo_data
 import numpy as np
 from bench import describe_machine
-from scale import PEOPLE, PLACES, THINGS, statement
 
 from quaid import Memory
 from quaid.capture.facts import NewFact, plan_fact
@@ -43,6 +46,9 @@ from quaid.sync.derived_index import SyncOptions
 
 QUESTIONS = 50
 BATCH = 4_096
+NOISE = 0.5
+"""The length of what is added to the vector of a note, whose own length is 1."""
+_SENTENCE = re.compile(r"[A-Z][\w',;:()\- ]{20,240}[.!?](?=\s|$)")
 
 
 def main() -> None:
@@ -71,16 +77,35 @@ def main() -> None:
 def write(root: Path, count: int) -> dict[str, float]:
     if root.exists():
         return {}
-    started, chance, began = time.monotonic(), random.Random(11), datetime(2000, 1, 1, tzinfo=UTC)
+    started, began = time.monotonic(), datetime(2000, 1, 1, tzinfo=UTC)
     Memory.create(root)[0].close()
-    for number in range(count):
-        speaker = chance.choice(PEOPLE)
-        _, edit = plan_fact(NewFact(statement(chance, number), speaker=speaker), began + timedelta(minutes=13 * number))
+    for number, text in enumerate(list_texts(list_sentences(), count)):
+        _, edit = plan_fact(NewFact(" ".join(text)), began + timedelta(minutes=13 * number))
         path = root / edit.rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after or b"")
         show("Writing notes", number, count)
     return {"s": time.monotonic() - started}
+
+
+def list_sentences() -> list[str]:
+    """Return the sentences of LoCoMo and BEAM, each once."""
+    said = [
+        turn["text"]
+        for each in locomo_data.load()
+        for name, session in each["conversation"].items()
+        if isinstance(session, list)
+        for turn in session
+    ]
+    said += [message for each in beam_data.load() for message in beam_data.list_messages(each)]
+    return list(dict.fromkeys(found for text in said for found in _SENTENCE.findall(text)))
+
+
+def list_texts(sentences: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
+    """Yield the two sentences of each note."""
+    chance = random.Random(11)
+    for _ in range(count):
+        yield chance.choice(sentences), chance.choice(sentences)
 
 
 def index(root: Path, _: int) -> dict[str, float]:
@@ -98,23 +123,33 @@ def embed(root: Path, _: int) -> dict[str, float]:
     return {"s": report.took_s, "facts/s": report.embedded / report.took_s} | spent()
 
 
-def made(root: Path, _: int) -> dict[str, float]:
+def made(root: Path, count: int) -> dict[str, float]:
     embedder, numbers = open_embedder(EmbeddingSettings(model="all-MiniLM-L6-v2")), np.random.default_rng(3)
+    sentences = list_sentences()
+    of_sentence = {text: place for place, text in enumerate(sentences)}
+    halves = {" ".join(text): text for text in list_texts(sentences, count)}
+    embedded = np.concatenate([embedder.embed(sentences[at : at + BATCH]) for at in range(0, len(sentences), BATCH)])
     writer, _ = database.connect_writer(state_folder(root) / INDEX_FILE)
     started, done = time.monotonic(), 0
     with closing(writer):
         with transaction(writer):
-            row = vectors.use_embedder(writer, embedder.fingerprint, embedder.dimension, {})
+            row = vectors.use_embedder(writer, embedder.fingerprint, embedder.dimension, {"model": "all-MiniLM-L6-v2"})
         total = vectors.count_pending(writer)
         while batch := vectors.list_pending(writer, BATCH):
-            floats = numbers.standard_normal((len(batch), row.dimension), dtype=np.float32)
-            floats /= np.linalg.norm(floats, axis=1, keepdims=True)
+            pairs = [halves.get(text, (sentences[0], sentences[1])) for _, _, text in batch]
+            floats = sum(unit(embedded[[of_sentence[pair[half]] for pair in pairs]]) for half in (0, 1))
+            noise = numbers.standard_normal((len(batch), row.dimension), dtype=np.float32)
+            floats = unit(unit(floats) + NOISE * unit(noise)).astype("<f4")
             with transaction(writer):
                 items = ((i, key, each.tobytes()) for (i, key, _), each in zip(batch, floats, strict=True))
                 vectors.insert(writer, row, items)
             done += len(batch)
             show("Storing vectors", done, total)
     return {"s": time.monotonic() - started} | spent()
+
+
+def unit(floats: np.ndarray) -> np.ndarray:
+    return floats / np.linalg.norm(floats, axis=1, keepdims=True)
 
 
 def reopen(root: Path, _: int) -> dict[str, float]:
@@ -147,10 +182,9 @@ def list_nearest(memory: Memory) -> list[tuple[float, float]]:
         return [time_of(search, embedder.embed_query(question)) for question in list_questions()]
 
 
-def list_questions() -> Iterator[str]:
-    chance = random.Random(5)
-    for _ in range(QUESTIONS):
-        yield f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
+def list_questions() -> list[str]:
+    questions = [each["question"] for talk in locomo_data.load() for each in talk["qa"]]
+    return random.Random(5).sample(questions, QUESTIONS)
 
 
 def time_of(call: Callable[[Any], object], asked: object) -> tuple[float, float]:

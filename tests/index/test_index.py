@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from matrices import examples
 from vaults import dump
 
-from quaid.embed.local import load_onnxruntime
 from quaid.errors import NoteNotFoundError
 from quaid.index import contents, documents, fulltext, graph, references, vectors
 from quaid.index import vectors as index_matrix
@@ -230,14 +229,7 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.01])
-@pytest.mark.parametrize("by", ["onnxruntime", "numpy"])
-@pytest.mark.matrix
-@pytest.mark.parametrize("rows_of", [0, 10_000])
-def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
-    tmp_path, monkeypatch, spread, by, rows_of
-):
-    load_onnxruntime()
-    monkeypatch.setattr(index_matrix, "ROWS_OF", rows_of)
+def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(tmp_path, spread):
     random_numbers = np.random.default_rng(3)
     writer, _ = database.connect_writer(tmp_path / "index.db")
     for n in range(1_500):
@@ -247,8 +239,6 @@ def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     waiting = vectors.list_pending(writer, 2_000)
     vectors.insert(writer, row, [(i, key, each.tobytes()) for (i, key, _), each in zip(waiting, made, strict=True)])
-    if by == "numpy":
-        monkeypatch.setattr(index_matrix, "open_product", lambda: None)
     matrix = VectorMatrix()
     for asked in made[:20] + 0.1 * spread * made[20:40]:
         query = asked / np.linalg.norm(asked)
@@ -257,6 +247,31 @@ def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
         assert found == pytest.approx({i: cosines[i] for i in found}, abs=2e-5)
         assert max(cosines[i] for i in cosines.keys() - found.keys()) <= min(cosines[i] for i in found) + 2e-5
         assert matrix.cosines(writer, row, query, [*cosines, 10**6]) == pytest.approx(cosines, abs=2e-5)
+    writer.close()
+
+
+def test_of_many_vectors_the_nearest_are_found_by_their_signs(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_matrix, "MIN_EXACT", 300)
+    random_numbers = np.random.default_rng(3)
+    writer, _ = database.connect_writer(tmp_path / "index.db")
+    for n in range(1_500):
+        put(writer, f"facts/{n}.md", fact(f"fact number {n}", note_id=f"id{n}"))
+    row = vectors.use_embedder(writer, "model-a", 96, {})
+    made = random_numbers.normal(size=(1_500, 96)).astype("<f4")
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    waiting = vectors.list_pending(writer, 2_000)
+    vectors.insert(writer, row, [(i, key, each.tobytes()) for (i, key, _), each in zip(waiting, made, strict=True)])
+    matrix, chunk_ids = VectorMatrix(), [i for i, _, _ in waiting]
+    for place in range(20):
+        query = made[place] + made[place + 20]
+        query /= np.linalg.norm(query)
+        cosines = dict(zip(chunk_ids, (made @ query).tolist(), strict=True))
+        for allowed in (None, frozenset(chunk_ids[:900])):
+            found = matrix.search(writer, row, query, 50, allowed)
+            assert len(found) == 50
+            assert dict(found) == pytest.approx({i: cosines[i] for i, _ in found}, abs=2e-5)
+            nearest = sorted(allowed or cosines, key=lambda i: -cosines[i])[:2]
+            assert place == 0 or {i for i, _ in found[:2]} == set(nearest)
     writer.close()
 
 

@@ -69,11 +69,34 @@ def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # 
     writer.close()
 
 
-def test_common_words_of_a_large_index_count_only_alone(index, monkeypatch):
-    monkeypatch.setattr("quaid.index.fulltext.MANY", 10)
-    assert fulltext.list_telling(index, ("everywhere", "violin")) == ["violin"]
-    assert fulltext.list_telling(index, ("everywhere",)) == ["everywhere"]
-    of_violin = fulltext.search(index, '"violin"', 400)
+@pytest.fixture
+def large(index, monkeypatch):
+    """The index, taken for a large one of whose words few are read."""
+    monkeypatch.setattr(fulltext, "MANY", 10)
+    monkeypatch.setattr(fulltext, "MAX_READ", 30)
+    return index
+
+
+@pytest.mark.parametrize("words", [("violin", "everywhere"), ("everywhere", "oat", "violin"), ("plans", "the", "of")])
+def test_frequent_words_of_a_large_index_rank_what_rarer_ones_find(large, words):
+    counts = fulltext.count_matches(large, words)
+    rarest = min(words, key=counts.__getitem__)
+    assert counts[rarest] < 60
+    expected = dict(fulltext.search(large, fulltext.match_any(words), 400))
     for postings in (Postings(), warmed()):
-        assert postings.search(index, ("everywhere", "violin"), 400) == of_violin
-        assert len(postings.search(index, ("everywhere",), 400)) == 120
+        found = postings.search(large, words, 9)
+        assert found == sorted(found, key=lambda each: (-each[1], each[0]))
+        assert dict(found) == pytest.approx({chunk_id: expected[chunk_id] for chunk_id, _ in found})
+        has_rarest = {chunk_id for chunk_id, _ in fulltext.search(large, fulltext.match_any([rarest]), 400)}
+        best = sorted((expected[chunk_id] for chunk_id in has_rarest), reverse=True)[:9]
+        assert [score for _, score in found] == pytest.approx(best)
+
+
+def test_a_frequent_word_of_a_large_index_is_read_where_there_is_no_other(large):
+    assert len(warmed().search(large, ("everywhere",), 400)) == 120
+    assert len(warmed().search(large, ("everywhere", "nowhere"), 400)) == 120
+
+
+def test_more_words_are_read_in_a_large_index_where_few_chunks_are_allowed(large):
+    words, allowed = ("violin", "everywhere"), frozenset({7, 8, 9})
+    assert {chunk_id for chunk_id, _ in warmed().search(large, words, 9, allowed)} == allowed

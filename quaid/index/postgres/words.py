@@ -167,8 +167,11 @@ class PgWords:
             self._totals = version, (int(row[0]), float(row[1]) or 1.0)
         return self._totals[1]
 
-    def list_matches(self, match: str) -> tuple[list[int], list[float]]:
-        found = self._rank(match, "", {}, "ORDER BY row_id")
+    def list_matches(self, match: str, other: str = "") -> tuple[list[int], list[float]]:
+        found = self._rank(f"{match} OR {other}" if other else match, "", {}, "ORDER BY row_id")
+        if other:
+            both = set(self.list_matches(match)[0]).intersection(self.list_matches(other)[0])
+            found = [each for each in found if each[0] in both]
         return [row_id for row_id, _ in found], [score for _, score in found]
 
     def count(self) -> int:

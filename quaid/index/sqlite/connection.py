@@ -207,7 +207,8 @@ class Fts5:
         )
         return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
 
-    def list_matches(self, match: str) -> tuple[list[int], list[float]]:
+    def list_matches(self, match: str, other: str = "") -> tuple[list[int], list[float]]:
+        match = f"({match}) AND ({other})" if other else match
         rows = self._connection.execute(
             f"SELECT json_group_array(found), json_group_array(-score) FROM ({_RANKED} ORDER BY rowid)", (match,)
         )
