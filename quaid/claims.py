@@ -157,8 +157,9 @@ def normal_form(text: str) -> str:
     if "," in text:
         text = re.sub(_GROUPED_DIGITS, lambda number: number[0].replace(",", ""), text)
     text = " ".join(_with_digits(map(_in_full, text.split())))
-    for pattern, form in _TRAITS:
-        text = re.sub(pattern, form, text)
+    if any(trait in text for trait in ("allerg", "intoleran", "sensitiv")):
+        for pattern, form in _TRAITS:
+            text = re.sub(pattern, form, text)
     first, space, rest = text.partition(" ")
     return f"{_decapitalise(first)}{space}{rest}"
 

@@ -12,7 +12,7 @@ import numpy as np
 from hand_written import parse_note
 
 from quaid.index import documents, vectors
-from quaid.index.documents import Document, KnownFile
+from quaid.index.documents import Document, KnownFile, list_days
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Recall
@@ -122,6 +122,7 @@ def candidate(chunk_id: int, text: str = "words", **more: Any) -> Document:
               "id": str(chunk_id), "kind": "fact", "title": str(chunk_id), "owner": "default", "technical": False,
               "pinned": False, "verified": False, "confirmations": 0}  # fmt: skip
     known |= more
+    known["days"] = list_days(known["text"], known["said_at"] or known["created"])
     if known["turn"] is not None:
         known |= {"turn_speaker": known["speaker"], "speaker": None}
     return Document(**known)

@@ -8,7 +8,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import CONFLICT_PROBLEM, without_ending
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 GENERATION = "generation"
 """The fact that is another random word each time an index is begun."""
 SHARED_ATTEMPTS = 3
@@ -78,12 +78,10 @@ def shared_snapshot(one: IndexConnection, other: IndexConnection) -> Iterator[In
     """
     for _ in range(SHARED_ATTEMPTS):
         before = other.version()
-        with one.snapshot():
-            one.version()  # a transaction begins with its first read
-            with other.snapshot():
-                if other.version() == before:  # nobody wrote between the two
-                    yield other
-                    return
+        with one.snapshot(), other.snapshot():
+            if other.version() == before:  # nobody wrote between the two
+                yield other
+                return
     with one.snapshot():
         yield one
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, vectors
@@ -9,6 +11,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Note, Passage, name_key, note_name, without_ending
 from quaid.text import endings
+from quaid.text.dates import find_dates
 
 
 class KnownFile(NamedTuple):
@@ -58,6 +61,8 @@ class Document(NamedTuple):
     turn_speaker: str | None = None
     said_at: str | None = None
     passage: int | None = None
+    days: str = ""
+    """The windows of days that the text names: `2026-03-01/2026-03-31 …`."""
     is_whole: bool = True
     """Whether the chunk is all of the document; only `list_living` says so."""
 
@@ -74,7 +79,7 @@ class Document(NamedTuple):
 
 _OF_CHUNK = Document._fields.index("chunk_id")
 _DOCUMENT = ", ".join(f"d.{name}" for name in Document._fields[:_OF_CHUNK])
-WITH_CHUNK = f"{_DOCUMENT}, c.chunk_id, c.ordinal, c.text, c.turn, c.speaker, c.said_at, c.passage"
+WITH_CHUNK = f"{_DOCUMENT}, c.chunk_id, c.ordinal, c.text, c.turn, c.speaker, c.said_at, c.passage, c.days"
 """The columns of a document d and a chunk c that make a `Document`."""
 IDS, NAMES = "(SELECT CAST(value AS INTEGER) FROM json_each(?))", "(SELECT value FROM json_each(?))"
 """The numbers, or the texts, of a list in JSON."""
@@ -87,7 +92,7 @@ _NOTE_COLUMNS = (
     "session, project, technical, pinned, verified, confirmations, created, valid_from, valid_until, superseded_by"
 )
 """The columns of `documents` that a note has as fields."""
-_CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key"
+_CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, days, text_key"
 
 
 def list_known(connection: IndexConnection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
@@ -139,7 +144,8 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
     for chunk in note.chunks:
         key = vectors.text_key(chunk.embedded_text)
         searched, spoken = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
-        values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, key)
+        days = list_days(chunk.text, chunk.said_at or note.created)
+        values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, days, key)
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
     connection.executemany(
         "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
@@ -170,6 +176,14 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
     )
     return doc_id
+
+
+def list_days(text: str, said_at: str | None) -> str:
+    """Return the windows of days that a text from `said_at` (ISO 8601) names, as `Document.days` has them."""
+    with suppress(ValueError):
+        spoken = find_dates(text, datetime.fromisoformat(said_at)) if said_at else ()
+        return " ".join(f"{each.start}/{each.end}" for each in spoken)
+    return ""
 
 
 def remove_document(connection: IndexConnection, path: str) -> None:

@@ -141,10 +141,7 @@ def _rank_fused(search: Search) -> tuple[list[int], list[int]]:
     """
     fused, kinds = search.fused, search.options.kinds
     limit = max(MAX_FUSED, 4 * (search.options.limit or 0))
-    if not kinds and len(fused) > limit:
-        least = sorted(fused.values(), reverse=True)[limit - 1]
-        fused = {chunk_id: score for chunk_id, score in fused.items() if score >= least}
-    ranked = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))
+    ranked = sorted(sorted(fused), key=fused.__getitem__, reverse=True)  # equal ones by their numbers
     best, rest = ranked[:MAX_FUSED], ranked[MAX_FUSED:limit]
     if kinds:
         narrow = search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, kinds)) or frozenset()

@@ -9,15 +9,13 @@ number in [0, 1]; the weighted mean of those that apply is the relevance (weight
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from quaid.index.documents import Document
 from quaid.model import FIRST_PERSON, Kind, name_key
 from quaid.recall.intent import Intent, asked_kind, asks_about_advice, asks_for_summary
 from quaid.recall.query import Query
 from quaid.recall.search import Features, Search
-from quaid.text.dates import find_dates
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced, fold
 
@@ -72,7 +70,7 @@ def score_candidates(search: Search) -> None:
     """
     scorer, query = _Scorer(search), search.query
     search.features, search.relevance = {}, {}
-    search.shares = shares = normalise(search.profile.weights)
+    shares = normalise(search.profile.weights)
     more = sum(share for name in AMONG_PEOPLE if (share := shares.get(name, 0.0)) > 0)
     for chunk_id, candidate in search.candidates.items():
         row = search.features[chunk_id] = scorer.features_of(candidate)
@@ -179,10 +177,9 @@ class _Scorer:
             # A year alone, or a month, lasts to its end.
             last = candidate.valid_until or f"{first}-99-99"
             return float(any(first[:10] <= f"{each.end}" and last[:10] >= f"{each.start}" for each in dates))
-        with suppress(ValueError):
-            spoken = find_dates(candidate.text, datetime.fromisoformat(stated))
-            if any(one.start >= each.start and one.end <= each.end for one in spoken for each in dates):
-                return 1.0
+        spoken = [window.split("/") for window in candidate.days.split()]
+        if any(start >= f"{each.start}" and end <= f"{each.end}" for start, end in spoken for each in dates):
+            return 1.0
         soon = (each.end + (_DAYS_AFTER if each.end - each.start <= _DAYS_AFTER else timedelta()) for each in dates)
         is_near = any(f"{each.start}" <= stated[:10] <= f"{end}" for each, end in zip(dates, soon, strict=True))
         return _FROM_THOSE_DAYS if is_near else 0.0

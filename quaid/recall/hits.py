@@ -10,7 +10,7 @@ from quaid.local.claimed import OTHER_PERSON
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key, note_name
 from quaid.recall.candidates import hit_id, hit_kind
 from quaid.recall.contradictions import AHEAD, BEHIND, LATER, RIVALS, SILENT
-from quaid.recall.features import contributions
+from quaid.recall.features import contributions, normalise
 from quaid.recall.search import Chosen, Search
 from quaid.recall.successors import REPLACES, Related, relate_successors
 from quaid.redaction import admit
@@ -40,7 +40,7 @@ def render(search: Search, chosen: Sequence[Chosen], related: Related) -> tuple[
     connection, day = search.connection, search.options.day
     candidates = [candidate for candidate, _, _ in chosen]
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate in candidates})
-    ranks = _rank_in_channels(search, candidates)
+    ranks, shares = _rank_in_channels(search, candidates), normalise(search.profile.weights)
     owner_keys = search.sources.cache.of(connection, graph.with_aliases, search.sources.owner_names, search.scope)
     headings = list_headings(search, candidates)
     neighbours: Mapping[int, tuple[Neighbour, ...]] = {}
@@ -77,7 +77,7 @@ def render(search: Search, chosen: Sequence[Chosen], related: Related) -> tuple[
                 later_than=tuple(other for other, word in ids.items() if word in {LATER, REPLACES}),
                 earlier_than=tuple(other for other, word in ids.items() if word in AHEAD - {BEHIND}),
                 marks=tuple(_list_marks(candidate, others, day)),
-                evidence=contributions(search.features.get(candidate.chunk_id, {}), search.shares),
+                evidence=contributions(search.features.get(candidate.chunk_id, {}), shares),
                 heading=headings[candidate.chunk_id],
                 beside=neighbours.get(candidate.chunk_id, ()),
             )

@@ -175,7 +175,7 @@ answers reach that, and no more of the other texts than reach .25 in one languag
 UNSTEMMED = 0.5
 """The part of their weight that words have in a language which the index has no stems of: it knows those of English."""
 _MANY_TEXTS = 10
-"""Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
+"""Texts whose language is that of all."""
 
 
 Views = Sequence[frozenset[int] | None]
@@ -279,9 +279,10 @@ def _is_in_another_language(search: Search) -> bool:
     meaning finds it.
     """
     query, best = search.query, (search.rankings.get("keyword") or search.rankings.get("vector", ()))[:_MANY_TEXTS]
-    texts = documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()
-    languages = [language(text) for text in texts] if query.language else []
-    is_foreign = query.language not in languages and 2 * languages.count(None) <= len(languages) > 0
+    texts = [*documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()]
+    if not query.language or query.language in map(language, texts):  # most often the first is in it
+        return False
+    is_foreign = 2 * [*map(language, texts)].count(None) <= len(texts) > 0
     return is_foreign and all(len(set(query.words).intersection(find_words(text))) < 2 for text in texts)
 
 

@@ -53,7 +53,8 @@ def adjust(search: Search) -> None:
     """Set the scores: relevance with the intent's types, age, use and certainty, as far as they are on. A note whose
     name is the question goes first.
     """
-    profile, keyword_only, now = search.profile, search.options.keyword_only, search.options.moment
+    profile, options = search.profile, search.options
+    keyword_only, now, day = options.keyword_only, options.moment, options.day
     is_about_work = search.query.intent is Intent.PROJECT or search.options.projects
     lowers_technical = not (is_about_work or keyword_only)
     is_of_future = search.query.intent is Intent.WHEN or search.query.dates or keyword_only
@@ -69,7 +70,7 @@ def adjust(search: Search) -> None:
             score *= INTENTS[search.query.intent].type_boosts.get(candidate.type or "", 1.0)
         if lowers_technical and candidate.technical:
             score *= TECHNICAL
-        if not is_of_future and (candidate.doc_id in doubted or endings.is_coming(candidate, search.options.day)):
+        if not is_of_future and (candidate.doc_id in doubted or endings.is_coming(candidate, day)):
             score *= UNCERTAIN
         if profile.is_by_use and not keyword_only:
             use = uses.get(hit_id(candidate), NEVER_USED)

@@ -175,8 +175,6 @@ class Search:
     talks: dict[int, Talk] = field(default_factory=dict)
     """By doc_id of the episode."""
     features: dict[int, Features] = field(default_factory=dict)
-    shares: Mapping[str, float] = field(default_factory=dict)
-    """What each feature adds to the relevance where it is 1."""
     relevance: dict[int, float] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     """The relevance adjusted by what the profile counts besides, or by a model."""
@@ -203,30 +201,23 @@ class Search:
         """Return the fused score of a chunk."""
         return self.fused.get(chunk_id, 0.0)
 
-    def words(self) -> dict[int, float]:
-        """Return bm25 of the keyword channel in [0, 1]."""
-        return min_max(self.rankings.get("keyword", ()))
-
-    def likeness(self, others: Collection[int] = ()) -> dict[int, float]:
-        """Return the cosines in [0, 1]. A chunk without a vector, also one of `others`, is as like as chunks with as
-        much of the question's words are on average.
+    def fuse(self, others: Collection[int] = ()) -> dict[int, float]:
+        """Return the score in [0, 1] of every chunk that a channel found, and of `others`, by the profile's fusion. A
+        chunk without a vector, also one of `others`, is as like as chunks with as much of the question's words are on
+        average.
         """
+        rankings, weight = self.rankings, self.profile.vector_weight
+        if self.profile.is_by_rank:
+            return reciprocal_rank([(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)])
+        words = min_max(rankings.get("keyword", ()))
+        if self.embedded is None:  # no chunk has a likeness: words compare all of them
+            return words
         # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
         # nothing would outweigh the one note that has the very word.
-        likeness = min_max(list(self.cosines.items()), floor=self.unlike)
-        if self.embedded is None:  # no chunk has a likeness: words compare all of them
-            return likeness
-        words = self.words()
+        likeness = min_max([*self.cosines.items()], floor=self.unlike)
         for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
             likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)
-        return likeness
-
-    def fuse(self, others: Collection[int] = ()) -> dict[int, float]:
-        """Return the score in [0, 1] of every chunk that a channel found, and of `others`, by the profile's fusion."""
-        rankings, weight = self.rankings, self.profile.vector_weight
-        if not self.profile.is_by_rank:
-            return convex(self.words(), self.likeness(others), weight)
-        return reciprocal_rank([(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)])
+        return convex(words, likeness, weight)
 
     def without_vector(self) -> set[int]:
         """Return the best chunks of the keyword channel that have no vector: all others have been given a cosine."""

@@ -22,9 +22,8 @@ _HINTS = (
     *("2fa", "otp", "mfa", "bindpw", "community", "zugangsdaten", "@", "code", "$", "/rp ", "net use"),
 )
 """Without one of these words, or a run that could be a key or a phrase, nothing is a secret."""
-_LONG_RUN = re.compile(
-    r"[\w~.:*/+=-]{20}|-----|(?:\d{1,3}\s?,\s?){20}|(?:[a-z]{3,8}[\s,]{1,3}(?:\d{1,2}[.)]?\s)?){11}[a-z]{3,8}"
-)
+_LONG_RUN = re.compile(r"[\w~.:*/+=-]{20}|-----")
+_LONG_LIST = re.compile(r"(?:\d{1,3}\s?,\s?){20}|(?:[a-z]{3,8}[\s,]{1,3}(?:\d{1,2}[.)]?\s)?){11}[a-z]{3,8}")
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
@@ -138,9 +137,11 @@ def admit_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _may_tell(text: str) -> bool:
-    lowered = _OUR_IDS.sub("", text).lower()  # a hint of two letters is in the ids of every third answer
-    return (
-        any(hint in lowered for hint in _HINTS)
-        or _LONG_RUN.search(_OURS.sub("", text)) is not None
-        or may_have_number(lowered)
-    )
+    """Return True if `text` may have a secret. Every text that is shown passes here: what costs time comes last."""
+    without_ids = _OUR_IDS.sub("", text) if "01" in text else text
+    lowered = without_ids.lower()  # a hint of two letters is in the ids of every third answer
+    for hint in _HINTS:
+        if hint in lowered:
+            return True
+    text = _OURS.sub("", text) if "01" in text or ".md" in text else text
+    return _LONG_RUN.search(text) is not None or may_have_number(lowered) or _LONG_LIST.search(text) is not None

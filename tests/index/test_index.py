@@ -172,6 +172,14 @@ def test_better_matches_come_first_with_positive_scores(index):
     assert len(fulltext.search(index, '"tea"', 1)) == 1
 
 
+def test_a_chunk_has_the_days_that_its_text_names_by_when_it_was_stated(index):
+    put(index, "facts/a.md", fact("Maya moved yesterday, after 3 May 2024.", more="created: 2026-03-15T10:00:00Z\n"))
+    put(index, "facts/b.md", fact("Maya moved yesterday.", "01b"))
+    found = documents.fetch_candidates(index, [1, 2])
+    assert found[1].days == "2026-03-14/2026-03-14 2024-05-04/9999-12-31"
+    assert found[2].days == ""  # nobody knows which day that is
+
+
 def test_a_very_long_question_is_borne(index):
     put(index, "facts/a.md", fact("word7 is here"))
     assert fulltext.search(index, fulltext.match_any([f"word{n}" for n in range(5000)]), 5)

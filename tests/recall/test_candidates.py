@@ -10,7 +10,7 @@ from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_i
 from quaid.index import documents, references
 from quaid.index.documents import TurnChunks, list_turns
 from quaid.index.scope import EVERYTHING
-from quaid.recall.features import contributions, score_candidates
+from quaid.recall.features import contributions, normalise, score_candidates
 from quaid.recall.options import Profile, RecallOptions
 from quaid.recall.query import parse
 from quaid.recall.search import Search, Talk
@@ -194,7 +194,7 @@ def test_what_says_more_of_what_is_asked_scores_more(value, more, kind):
 def test_what_each_kind_adds_comes_to_the_score():
     made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
     for chunk_id, row in rows(made).items():
-        added = contributions(row, made.shares)
+        added = contributions(row, normalise(made.profile.weights))
         assert sum(added.values()) == pytest.approx(made.relevance[chunk_id], abs=0.001)
 
 

@@ -117,6 +117,7 @@ CREATE TABLE quaid.chunks (
     speaker  text COLLATE "C",
     said_at  text COLLATE "C",
     passage  integer,
+    days     text COLLATE "C" NOT NULL,
     text_key text COLLATE "C" NOT NULL,
     embedded text COLLATE "C" NOT NULL DEFAULT 'pending',
     vault    bigint NOT NULL DEFAULT quaid.vault(),

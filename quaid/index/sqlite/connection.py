@@ -25,6 +25,8 @@ class SqliteIndex(Database):
     is_derived = True
     has_vectors = False
     """Whether sqlite-vec is loaded."""
+    seen_version: tuple[int, int] | None = None
+    """Within a snapshot, the version that it reads: every cached answer asks for it."""
 
     @property
     def words(self) -> "Fts5":
@@ -54,13 +56,15 @@ class SqliteIndex(Database):
             return
         self.execute("BEGIN")
         try:
+            self.seen_version = self.version()  # the first read, which begins the transaction
             yield
         finally:
+            self.seen_version = None
             with suppress(apsw.Error):  # of a damaged database, which the body has reported
                 self.execute("ROLLBACK")
 
     def version(self) -> tuple[int, int]:
-        return int(self.pragma("data_version")), self.total_changes()
+        return self.seen_version or (int(self.pragma("data_version")), self.total_changes())
 
     def schema_version(self) -> int:
         return int(self.pragma("user_version"))

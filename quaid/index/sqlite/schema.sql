@@ -58,9 +58,9 @@ CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
 -- headings) and `keywords` are searched with it. `embedded` says how far its vector is: pending, ready or failed.
--- `passage` is the passage that a chunk finds, null where there are none. `text_key` is the SHA-256 of what is
--- embedded, the key of the embedding cache. A chunk_id is never used twice, so
--- whoever holds vectors in memory can tell old from new by it.
+-- `passage` is the passage that a chunk finds, null where there are none. `days` has the windows of days that the text
+-- names. `text_key` is the SHA-256 of what is embedded, the key of the embedding cache. A chunk_id is never used twice,
+-- so whoever holds vectors in memory can tell old from new by it.
 CREATE TABLE chunks (
     chunk_id INTEGER PRIMARY KEY AUTOINCREMENT,
     doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
@@ -72,6 +72,7 @@ CREATE TABLE chunks (
     speaker  TEXT,
     said_at  TEXT,
     passage  INTEGER,
+    days     TEXT NOT NULL,
     text_key TEXT NOT NULL,
     embedded TEXT NOT NULL DEFAULT 'pending'
 );
