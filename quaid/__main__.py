@@ -21,6 +21,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     remove_working_folder()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a second thread turns idly while numpy is imported
     arguments = call.put_command_first(sys.argv[1:])
     if arguments[:1] == ["merge-driver"]:
         from quaid.cli.merge_driver import main as merge

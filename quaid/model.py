@@ -71,8 +71,7 @@ def without_ending(path: str) -> str:
     return path[: len(path) - len(ending)]
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """`[[subject]] relation [[object]]`; names as written."""
 
     subject: str
@@ -80,8 +79,7 @@ class Edge:
     object: str
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """A fact's pointer at the turn it rests on: `[[20-1402-2f1c9a#^t3]]`."""
 
     episode: str
@@ -110,8 +108,7 @@ class Chunk:
         return f"{self.context}: {self.text}" if self.context else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A stretch of a doc as it is shown: its markdown under `heading` (the path of headings, outermost first), and its
     first and last line in the file, from 1. The chunks with its `ordinal` as their `passage` find it.
     """
@@ -233,8 +230,7 @@ class Commit:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The uses of a memory on this machine.
 
     `last_access` is ISO 8601 in UTC, None if it was never used. `strength` is Bjork's storage strength.
@@ -245,8 +241,7 @@ class Use:
     strength: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRank:
+class ChannelRank(NamedTuple):
     """The place of a hit in one channel: `rank` from 1, `score` as that channel measures it."""
 
     rank: int
@@ -462,8 +457,7 @@ class Committed:
 Level = Literal["ok", "warning", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """The outcome of one check of `quaid doctor`. `next_step` is a command or a hint, empty when all is well."""
 
     name: str

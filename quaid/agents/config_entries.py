@@ -8,16 +8,14 @@ file of ours, such as a skill.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from quaid.agents.config_text import ConfigTextError, Syntax, edit, is_same, read
 
 Place = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     """One thing that Quaid adds at `path`. Of a hook, `value` is the whole group with its one handler; the `path` of a
     file is its title. `like` is a pattern for strings that are Quaid's, whatever installation they name.
     """

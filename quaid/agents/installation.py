@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.agents import config_entries, config_files, config_text
 from quaid.agents.config_files import ConfigFile, Receipt, fingerprint, load_receipts, save_receipts
@@ -51,8 +52,7 @@ class ConfigChange:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class InstallResult:
+class InstallResult(NamedTuple):
     """The changes of a host's configs, made or planned, and the next steps of its user."""
 
     host: Host
@@ -60,8 +60,7 @@ class InstallResult:
     next_steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostStatus:
+class HostStatus(NamedTuple):
     """Whether a host is on this machine and has Quaid. `problem` is why that is not known."""
 
     host: Host

@@ -7,10 +7,10 @@ Hooks inject that text at the start of a session, `quaid context` prints it.
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import starmap
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.agents.project_context import read_projects
 from quaid.errors import count
@@ -62,8 +62,7 @@ DatedFact = tuple[str, str]
 """A fact in the context of a session: the day it was learned (ISO) and its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContext:
+class SessionContext(NamedTuple):
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
     `questions` are the titles of those in review/, `queued` counts conversations that could not be learned from yet,

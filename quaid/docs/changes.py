@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from quaid.docs import markup
 from quaid.docs.definitions import Definition, Part, SymbolChange, compare, define
@@ -35,8 +36,7 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*\n|(?=\n[ \t]*(?:[-*+|]|\d+[.)])[ \t])")
 _GAP = "\n\n[…]\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedPart:
+class ChangedPart(NamedTuple):
     """A changed definition with its lines before and after."""
 
     symbol: SymbolChange

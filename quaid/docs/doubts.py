@@ -6,7 +6,7 @@ new option counts for the page that describes its siblings, and a body counts on
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quaid.docs.definitions import Definition, Definitions, Part, SymbolChange
 from quaid.docs.mentions import is_plain
@@ -40,8 +40,7 @@ Scopes = Mapping[tuple[str, str | None], Sequence[Definition]]
 """The public definitions in each (path, scope), and under None those of the whole file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """A changed symbol and how much it speaks against a page. `name` is what the page calls it, or a sibling of it."""
 
     change: SymbolChange

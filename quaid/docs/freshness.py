@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from quaid.docs.doubts import CERTAIN, MOST_FLAGGED
 from quaid.errors import count
@@ -42,8 +42,7 @@ _MIN_STALE = 3
 """Documents that may be stale however few a project has."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCommit:
+class SourceCommit(NamedTuple):
     """A commit that changed a source; `when` is ISO 8601, UTC."""
 
     id: str
@@ -52,8 +51,7 @@ class SourceCommit:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(NamedTuple):
     """A changed symbol that a document names: `part` is what changed of it, `line` of the document (from 1, 0 where it
     has none) has the `sentence` in doubt, and `commit` changed the symbol.
     """
@@ -67,8 +65,7 @@ class Doubt:
     commit: SourceCommit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFinding:
+class SourceFinding(NamedTuple):
     """A change of one source of a document since the document was true, and `why` it matters in a few words.
 
     `path` and `old_path` (of a renamed one) are relative to `top`, the repository. `before` and `after` are blobs, None

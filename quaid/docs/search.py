@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.docs import chunks
 from quaid.docs.catalogue import Doc
@@ -80,8 +81,7 @@ class DocsIndex(DerivedIndex):
         return parse_doc(key, self._docs[key].project, data, MAX_NOTE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class DocHit:
+class DocHit(NamedTuple):
     """A passage of a document as markdown, with the headings above it, outermost first.
 
     `score` in [0, 1] is that of its best chunk.

@@ -7,8 +7,8 @@ allowed it in their own config.toml, which no vault can change.
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.history.repository import find_repository
 from quaid.place import state_folder
@@ -27,8 +27,7 @@ _OPEN = (
 """Folders of the system in which people store their own files."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRoot:
+class SourceRoot(NamedTuple):
     """A source root as written in PROJECT.md, and its folder. With a `problem` it is not read, unless the owner allows
     it if it `can_be_allowed`.
     """

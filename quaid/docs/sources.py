@@ -3,9 +3,8 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from quaid.vault import frontmatter, markdown
 
@@ -29,8 +28,7 @@ _MAX_STARS = 3
 """Stars in a name: each multiplies the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class References:
+class References(NamedTuple):
     """The references of a document as `written` (paths, folders and globs), and their origin."""
 
     written: tuple[str, ...] = ()

@@ -7,10 +7,10 @@ becomes a commit in the vault, or a branch in the source repository.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.docs import markup, registry
 from quaid.docs.catalogue import Doc
@@ -51,8 +51,7 @@ MUCH_GROWTH = 1.5
 """Times its former size: whatever was added replaced nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocUpdate:
+class DocUpdate(NamedTuple):
     """The answer of a model: `edits` of a document, in the order of their places, make `after`. Without edits it stays
     as it is.
     """
@@ -64,8 +63,7 @@ class DocUpdate:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenDoc:
+class OpenDoc(NamedTuple):
     """A document as it is on the disk, with all that a model is shown of it: a stale one, or without `freshness` one
     that has grown. `why` says so in a sentence.
 

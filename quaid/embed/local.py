@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build, Pooling
 from quaid.errors import EmbeddingError
@@ -93,6 +94,8 @@ class Encoder(_BuildModel):
         # In a container a process may use fewer cores than the machine has.
         self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._encode: Any = None
+        self._plain: PlainTokenizer | None = None
+        """The tokenizer of a plain question: the one of any text takes 50 ms to open."""
         self._centre: Any = None
         self._layers: Mapping[str, Any] = {}
         self._sessions: dict[_Mode, Any] = {}
@@ -122,7 +125,7 @@ class Encoder(_BuildModel):
             mode: _Mode = "cold" if self._seen <= _FEW_TEXTS else "warm"
             if mode == "warm":
                 self._sessions.pop("cold", None)
-            if self._encode is None:
+            if self._encode is None and self._plain is None:
                 import numpy as np
 
                 folder = self._build.folder
@@ -130,8 +133,10 @@ class Encoder(_BuildModel):
                 self._layers = dict(np.load(folder / LAYERS_FILE)) if (folder / LAYERS_FILE).exists() else {}
                 if (folder / PIECES_FILE).exists():
                     self._encode = partial(UnigramTokenizer(folder).encode, limit=self._model.max_tokens)
-                else:
-                    self._encode = self._open_tokenizer().encode
+                elif mode == "cold":
+                    self._plain = PlainTokenizer.open(folder)
+            if self._encode is None and (mode == "warm" or self._plain is None):
+                self._encode = self._open_tokenizer().encode
             if mode not in self._sessions:
                 self._sessions[mode] = self._open_session(mode)
             return self._sessions[mode]
@@ -160,7 +165,13 @@ class Encoder(_BuildModel):
         import numpy as np
 
         # A tokenizer refuses a lone surrogate, which JSON can carry.
-        cleaned = (text.encode("utf-8", "replace").decode("utf-8") for text in texts)
+        cleaned = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        if self._encode is None and self._plain is not None and len(texts) == 1 and _PLAIN.fullmatch(texts[0]):
+            ids = self._plain.encode(texts[0], self._model.max_tokens)
+            return np.array([ids, [0] * len(ids)], np.int64)
+        if self._encode is None:
+            with self._loading():
+                self._encode = self._open_tokenizer().encode
         found = self._encode(*(text.lower() if self._model.lowercase else text for text in cleaned))
         ids, types = (found, [0] * len(found)) if isinstance(found, list) else (found.ids, found.type_ids)
         return np.array([ids, types], np.int64)
@@ -302,6 +313,54 @@ def _normalise(vectors: npt.NDArray[np.float32]) -> None:
     import numpy as np
 
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+# -- the tokenizer of BERT ---------------------------------------------------------------------------------------------
+
+_PLAIN = re.compile(r"[ -Z\\-~]{0,300}")
+"""Short ASCII without control characters and without brackets, in which a text can name a mark of the model."""
+_BERT = (
+    '"normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,',
+    '"strip_accents":null,"lowercase":true},"pre_tokenizer":{"type":"BertPreTokenizer"}',
+    '"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,',
+)
+_MAX_WORD = 100
+
+
+class PlainTokenizer:
+    """Splits plain texts as BERT does. It reads no vocabulary, but looks for the pieces of one text in the file."""
+
+    def __init__(self, vocabulary: str) -> None:
+        self._vocabulary = vocabulary
+
+    @classmethod
+    def open(cls, folder: Path) -> Self | None:
+        """Return that of a converted model; None where its tokenizer is another one."""
+        text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+        is_bert = all(part in text for part in _BERT) and text.endswith("}}}")
+        return cls(text.partition('"vocab":{')[2]) if is_bert else None
+
+    def encode(self, text: str, limit: int) -> list[int]:
+        """Return the pieces of a plain text between the marks of start and end, `limit` with these at most."""
+        ids = [piece for word in re.findall(r"[a-z0-9]+|[^a-z0-9 ]", text.lower()) for piece in self._split(word)]
+        return [*self._find("[CLS]"), *ids[: limit - 2], *self._find("[SEP]")]
+
+    def _split(self, word: str) -> list[int]:
+        start, ids = 0, []
+        while start < len(word) <= _MAX_WORD:
+            for end in range(len(word), start, -1):
+                if found := self._find("##" * bool(start) + word[start:end]):
+                    break
+            else:
+                return self._find("[UNK]")
+            ids += found
+            start = end
+        return ids or self._find("[UNK]")
+
+    def _find(self, piece: str) -> list[int]:
+        key = f"{json.dumps(piece)}:"
+        start = self._vocabulary.find(key) + len(key)
+        return [] if start < len(key) else [int(re.split("[,}]", self._vocabulary[start : start + 9])[0])]
 
 
 # -- static models ----------------------------------------------------------------------------------------------------

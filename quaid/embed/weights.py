@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
@@ -70,8 +70,7 @@ class Description:
         return f"local/{'/'.join(map(str, parts))}/v{self.converter}{'/without-language' if self.centred else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(NamedTuple):
     """A folder with a graph, its tokenizer and its description."""
 
     folder: Path
@@ -220,8 +219,7 @@ def find_build(settings: EmbeddingSettings) -> Build:
     return Build(place.build, description, known.duplicate_similarity, known.relevant_similarity)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFolders:
+class ModelFolders(NamedTuple):
     """The folders of one local model."""
 
     folder: Path

@@ -9,10 +9,9 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from quaid.errors import GitError, QuaidError
 from quaid.history import vault_guard
@@ -42,8 +41,7 @@ class HookTakenError(QuaidError):
         super().__init__(f"{path} is your own hook, which Quaid never changes. {step}")
 
 
-@dataclass(frozen=True, slots=True)
-class CommitHook:
+class CommitHook(NamedTuple):
     """The pre-commit hook of a repository: where git looks for it, whose it is, and the command it runs if Quaid's."""
 
     path: Path

@@ -7,6 +7,7 @@ the number of its files before any of them is looked at. No configuration, hook 
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, protocol_of
@@ -150,8 +151,7 @@ class Mirror:
             _init(self.folder, "--bare", "-b", self.branch)
 
 
-@dataclass(frozen=True)
-class WorkingCopy:
+class WorkingCopy(NamedTuple):
     """The files of a mirror's commit at `root`, to be changed and pushed. It borrows the mirror's objects."""
 
     root: Path

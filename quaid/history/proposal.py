@@ -6,10 +6,10 @@ committed is not made at all.
 """
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from os import W_OK, access
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import GitError, ProposalError
 from quaid.history import commit_folder
@@ -24,8 +24,7 @@ FOLDER = "quaid/docs"
 _MAX_SLUG = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
+class Proposed(NamedTuple):
     """`branch` has one commit, `commit`."""
 
     branch: str

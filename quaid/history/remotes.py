@@ -8,9 +8,9 @@ submodule, filter or command of the other side takes part.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
@@ -73,8 +73,7 @@ class RemoteRefusedError(QuaidError):
         super().__init__(f"{hide_password(address)} refused ({_one_line(stderr)}): nothing was changed. {next_step}")
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line to the repository at `address`, from the work tree at `top`, or from a bare repository. `timeout_s` bounds
     each call, `max_bytes` what comes in one.
     """
@@ -175,8 +174,7 @@ MAX_LEASE_BYTES = 2_000
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(NamedTuple):
     """A remote of .git/config: where it is fetched from and pushed to after all rewriting."""
 
     name: str

@@ -4,9 +4,9 @@ import re
 import secrets
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from typing import NamedTuple
 
 from quaid.errors import GitError, RevisionError
 from quaid.history.git import SUBMODULE, Git, Version, join_items, split_items
@@ -23,8 +23,7 @@ _MOMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A commit as a point in time: its id, its committer date in UTC, the id of what the vault's folder held."""
 
     id: str
@@ -32,8 +31,7 @@ class Point:
     tree: str
 
 
-@dataclass(frozen=True, slots=True)
-class TreeFile:
+class TreeFile(NamedTuple):
     """A file of the vault at some revision; `mode` has the bits of `lstat`."""
 
     rel_path: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.git import SUBMODULE, Git, LeftOutError, split_items, split_log
@@ -25,8 +26,7 @@ _LAST_SECOND = 253_402_300_799
 """The end of the year 9999: later times are not dates in Python, and git takes any."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCommit:
+class LoggedCommit(NamedTuple):
     """One commit of a log. `at` is in seconds since 1970; a merge touches what it made like none of its parents."""
 
     id: str
@@ -277,8 +277,7 @@ _SCHEME = re.compile(
 _SCP = re.compile(r"(?:[^/:]*@)?(?P<host>[^/@:\s]{2,}):(?P<path>(?!//|:)[^?#\s]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(NamedTuple):
     """A file's place in a repository: `repository` is its remote (`github.com/maya/house`) or its folder's name.
 
     `commit` last touched the file, None when none has; `is_changed` says that the file differs from what HEAD has.

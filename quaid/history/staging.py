@@ -11,7 +11,6 @@ import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,8 +39,7 @@ _SETTINGS = "commit.gpgsign,core.hookspath,user.email"
 _TRACE = "trace"
 
 
-@dataclass(frozen=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """A path's line in an index. `hidden` is skip-worktree or assume-unchanged: git does not look at the disk."""
 
     version: Version

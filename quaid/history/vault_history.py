@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import GitError, LockedError
 from quaid.history import authorship, commit_folder, committing
@@ -47,8 +48,7 @@ class VaultCommit:
     committer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchHead:
+class BranchHead(NamedTuple):
     """A branch and its newest commit, made `when`. `place` is the work tree that has it checked out, empty for none."""
 
     name: str

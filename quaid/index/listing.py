@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,8 +26,7 @@ DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 10000000
 _DAY = f"substr({DATE}, 1, 10)"
 
 
-@dataclass(frozen=True, slots=True)
-class NoteFilter:
+class NoteFilter(NamedTuple):
     """Which notes are listed: those that fit each field that is set. `since` and `until` are included."""
 
     kinds: tuple[str, ...] = ()

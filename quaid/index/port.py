@@ -8,15 +8,13 @@ that comes out of JSON is cast; an order by what may be null says where nulls go
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Values = Sequence[Any] | Mapping[str, Any]
 """The parameters of a statement: of `?` in their order, of `?1` by their place, of `:name` by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderRow:
+class EmbedderRow(NamedTuple):
     """An embedder whose vectors the index holds. `settings` opens it again."""
 
     embedder_id: int

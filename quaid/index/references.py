@@ -176,8 +176,7 @@ MAX_STEPS = 20
 """The length to which a chain of replaced facts is followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """Another note, in one line: what a fact says, of any other note its title. `replaced` says that a later fact took
     its place.
     """

@@ -7,8 +7,9 @@ what still fits the owner's files.
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from quaid.docs.documentation import Documentation
 from quaid.errors import NoteChangedError, QuaidError, UsageError
@@ -43,8 +44,7 @@ _RETIRING = frozenset({"merge", "supersede", CORRECT, CONFLICT})  # after these 
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """`tasks` are names from the table; none means all. `take_over` runs even if another machine holds the lease. With
     `only_answers` no model is called and nothing is decided: only the owner's answers are carried out.
     """

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.docs.documentation import Documentation
 from quaid.history.authorship import Ranking
@@ -21,8 +22,7 @@ from quaid.vault import files
 from quaid.vault.layout import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Veto:
+class Veto(NamedTuple):
     """A decision that its owner has undone: its task, the key of its evidence, and the message of its commit."""
 
     task: str

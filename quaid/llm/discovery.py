@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from quaid.errors import ModelUnavailableError
 from quaid.llm.exchange import Provider
@@ -33,8 +34,7 @@ _GO_ONLINE = "Allow it again with: quaid config offline false"
 _CHOOSE = "Choose one: quaid config models.provider anthropic (or openai, ollama, claude-code)"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A provider, its models by tier, and why it was chosen."""
 
     provider: Provider

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from quaid.llm.schema import outline
 from quaid.model import ModelUsage, PlannedCall, SpendingCap, Tier
@@ -13,8 +13,7 @@ Role = Literal["user", "assistant"]
 Stop = Literal["end", "length", "refusal"]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemProblem:
+class ItemProblem(NamedTuple):
     """A problem of one item of an answer's list `items`, so that the repair is for this item alone. `place` is its
     place in the list, None for a missing item. `sentence` continues the item's name: "cites no turn".
     """

@@ -6,8 +6,7 @@ price unless the user sets one (`models.deep_price`); then only the caps in toke
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from quaid.errors import ModelUnavailableError
 from quaid.model import ModelUsage, Tier
@@ -20,8 +19,7 @@ _SUFFIX = re.compile(r"([-@:]\d{4,}.*|-latest)?")
 _OWN = re.compile(r" *(\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?) *")
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """Dollars per million tokens."""
 
     input: float

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from quaid.local.recall_log import RecallEntry
 
@@ -29,8 +30,7 @@ class Bar:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecallDay:
+class RecallDay(NamedTuple):
     """The recalls of one day (YYYY-MM-DD, UTC)."""
 
     date: str

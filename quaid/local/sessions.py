@@ -7,9 +7,9 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.local import state_files
 
@@ -17,8 +17,7 @@ FOLDER = "sessions"
 _MAX_AGE_S = 30 * 86400
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`;
     `text` is what it began with since.
     """

@@ -9,10 +9,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import rewriting, vault_guard
@@ -44,8 +44,7 @@ class PurgeRefusedError(QuaidError):
         super().__init__(f"Nothing was purged, since it could not be complete: {'; '.join(reasons)}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What a purge would do, counted; `uncommitted` are files with work of the owner that hold the text."""
 
     notes: tuple[str, ...]

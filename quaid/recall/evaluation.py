@@ -7,8 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
 from quaid.index import references
@@ -30,8 +29,7 @@ _NOT_AS_ASKED = ("config", "stale", "removals")
 _JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
 
 
-@dataclass(frozen=True, slots=True)
-class EvalQuestion:
+class EvalQuestion(NamedTuple):
     """`expected` are references as `quaid get` takes them; without any, the question is only replayed."""
 
     text: str
@@ -41,8 +39,7 @@ class EvalQuestion:
     """File and line of the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The outcome of one question: the rank from 1 of each expected answer, None where it was not found."""
 
     question: EvalQuestion
@@ -69,8 +66,7 @@ class Outcome:
         return max((1 / rank for rank in self.ranks if rank is not None), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """Means over the `judged` questions, those that expect something; None when there are none.
 
     `recall` is recall@k (the share of the expected answers among the first k hits), `mrr` the mean reciprocal rank of

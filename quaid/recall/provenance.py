@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors, Who
@@ -34,8 +35,7 @@ MAX_ADJACENT = 160
 """Characters of the turns before and after a cited one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CitedTurn:
+class CitedTurn(NamedTuple):
     """A turn that is evidence, with the end of the turn before it and the beginning of the one after."""
 
     cited: TurnText
@@ -45,8 +45,7 @@ class CitedTurn:
     after: TurnText | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(NamedTuple):
     """A conversation a memory comes from; `source` is who wrote it down, `facts` are what else came from it."""
 
     path: str

@@ -7,9 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embed import open_reranker
 from quaid.errors import EmbeddingError, WeightsMissingError
@@ -39,8 +38,7 @@ SCORING_BUDGET_S = 0.3
 """A recall waits this long for a cross-encoder; candidates that it has not read by then keep their places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grading:
+class Grading(NamedTuple):
     """A model's judgement of candidates."""
 
     statement: str

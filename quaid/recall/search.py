@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embed import Embedder
 from quaid.index import graph
@@ -80,8 +80,7 @@ _LONG = 400
 _STEEP = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(NamedTuple):
     """A conversation: its turns in their order, the place of each by its number, and in [0, 1] how much it is people
     who talk with each other in short turns.
     """

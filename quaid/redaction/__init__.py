@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.redaction.name_hints import HINTS, may_have_number, may_name
 from quaid.redaction.private_spans import PLACEHOLDER, without_private
@@ -31,8 +31,7 @@ _MAX_BEFORE = 300
 """Characters of the text before that can be the question whose answer is a secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A text as it may be written, and the kind of each secret that was taken out, in the order in which kinds appear."""
 
     text: str

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import SystemRandom
+from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
@@ -52,8 +53,7 @@ class RewrittenHereError(QuaidError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteState:
+class RemoteState(NamedTuple):
     """A remote as the last call left it. `trust` is yes, no or changed; `own` whether only its owner writes there, None
     where they have not stated it; `claims` counts the facts from there that somebody else claims; `ahead` and `behind`
     count commits, None where nothing is known; `janitor` is the machine that tidies, until `janitor_until`. Times are
@@ -74,8 +74,7 @@ class RemoteState:
     janitor_until: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PushDone:
+class PushDone(NamedTuple):
     """What became of a push: how many commits went, and what had to be pulled before."""
 
     remote: str

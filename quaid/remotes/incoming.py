@@ -5,7 +5,7 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from unicodedata import normalize
 
 from quaid.errors import QuaidError, name_first
@@ -47,8 +47,7 @@ class IncomingRefusedError(QuaidError):
         super().__init__(f"{problem}: nothing was pulled. {next_step}")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The branch that is pulled: its remote, its name, the commit it is at. `is_own`: its owner alone writes there."""
 
     remote: str

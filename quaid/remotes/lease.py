@@ -5,8 +5,8 @@ it. It says who holds it until when; a holder renews it each night, and one that
 """
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.text.invisible import without_unseen
@@ -16,8 +16,7 @@ LASTS = timedelta(hours=36)
 _MAX_NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """Who tidies: the id and the name of a clone, and until when in UTC."""
 
     holder: str

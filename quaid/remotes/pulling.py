@@ -6,10 +6,9 @@ The owner's uncommitted work stays uncommitted. Where it cannot be separated fro
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError, name_first
 from quaid.history.authorship import find_signed
@@ -53,8 +52,7 @@ class OwnWorkError(QuaidError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(NamedTuple):
     """What became of a pull: the commit that the branch is at, how many came, whether that took a merge, the notes
     that were removed, those with conflict markers, and the ref that keeps the branch as it was before a merge. `claims`
     counts the facts that are somebody else's word.

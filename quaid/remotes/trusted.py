@@ -5,9 +5,8 @@ the repository says of how it is reached belongs to the trust in the vault (hist
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.history.remotes import Remote
@@ -40,8 +39,7 @@ class RemoteChangedError(QuaidError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Trusted:
+class Trusted(NamedTuple):
     """A remote that the user trusts. `own`: whether only their machines write there, None if unknown."""
 
     address: str

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple, Self
 
 from quaid.agents import config_entries, config_files, config_text
 from quaid.agents.config_entries import value_at
@@ -55,8 +55,7 @@ channels = "file"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A command that a host runs: its words, its additions to the host's environment, and its time limit."""
 
     words: tuple[str, ...]

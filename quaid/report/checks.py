@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.agents.installation import our_command
 from quaid.config import person_of
@@ -64,8 +64,7 @@ OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 ATTRIBUTES_FILE = ".gitattributes"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """What a check found, without a full stop, and the next step, empty where `what` names it or none is needed."""
 
     what: str

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import accumulate
 from typing import NamedTuple
@@ -36,8 +35,7 @@ FALLS = (("within a week", 7), ("within a month", 30), ("within three months", 9
 """Spans of days, as they are called, until a fact is below the floor."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """The notes that are there today, by the days (ISO, oldest first) until which they had been made: a number for each
     day and kind, the most frequent kind first. `undated` say of no day that they were made on it.
     """
@@ -57,8 +55,7 @@ class NextToFade(NamedTuple):
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fading:
+class Fading(NamedTuple):
     """Facts by the time until they are below the floor: `below` are already, `lasting` fade never (pinned, verified,
     immutable), `spans` are numbers by the names of `FALLS` and `later`. `left` counts facts by tenths of confidence.
     """

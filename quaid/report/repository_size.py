@@ -1,10 +1,10 @@
 """What the git repository of a vault takes on the disk, who maintains it, and what to do about it."""
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappush, heappushpop, nlargest
 from shlex import quote
+from typing import NamedTuple
 
 from quaid.history.maintenance import (
     LEFTOVER_S,
@@ -33,8 +33,7 @@ MIN_LARGE_BYTES = 10_000_000
 """What an old version must take on the disk to be worth a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class BigFile:
+class BigFile(NamedTuple):
     """A version of a file: `path` is from the top of the repository, empty where no branch or tag reaches it."""
 
     path: str
@@ -43,8 +42,7 @@ class BigFile:
     disk_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class RepositorySize:
+class RepositorySize(NamedTuple):
     """The figures of a repository. `folder_bytes` is all of the git directory; `today_bytes`, `past_bytes` and
     `other_bytes` are what the objects take: the files of the checked-out commit, all other versions, and commits,
     folders and tags. `last_maintained` is when git's maintenance or gc last wrote, in UTC.

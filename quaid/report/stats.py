@@ -1,9 +1,9 @@
 """The numbers behind `quaid stats`: what the memory is made of, and how recall, models and the janitor do."""
 
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.index import documents, graph, references
@@ -23,8 +23,7 @@ MAX_RECALLED = 10
 HEALTH_DAYS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(NamedTuple):
     """All of `quaid stats`. Sizes are bytes."""
 
     vault: str

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from quaid.capture.note_finder import list_waiting
 from quaid.embed import resolve
@@ -48,8 +49,7 @@ class RepositoryStatus(RepositoryState):
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(NamedTuple):
     """The derived side. `state` is fresh, updated (it lagged behind and was brought up to date just now) or stale."""
 
     state: str
@@ -65,8 +65,7 @@ class IndexStatus:
     """The model that answers until the configured one has embedded all; None where that one answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingStatus:
+class EmbeddingStatus(NamedTuple):
     """The configured model; `problem` says why it is not ready, `proposal` why another one would find more."""
 
     provider: str

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from quaid.errors import ConfigError
@@ -21,8 +21,7 @@ WEBHOOK_VARIABLE = "QUAID_SERVER_WEBHOOK_SECRET"
 MIN_SECRET = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Issuer:
+class Issuer(NamedTuple):
     """An accepted issuer of OAuth tokens. `jwks` is the address, or the file, of its public keys; `owner_claim` the
     claim with the owner whose private notes the bearer may see. Without one, they are those stored with tokens of the
     same subject.

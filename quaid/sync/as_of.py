@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import LockedError, RevisionError
 from quaid.index import documents, vectors
@@ -39,8 +39,7 @@ MAX_WAIT_S = 60.0
 _UNFINISHED = ".unfinished"
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """The memory as it was at `commit`, made `when` (UTC): an index to open read-only. `degraded` are sentences."""
 
     path: Path
@@ -49,8 +48,7 @@ class Past:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CommitContents:
+class CommitContents(NamedTuple):
     """The contents of a vault at a revision: its notes, and the files that are passed over, path -> why."""
 
     revisions: Revisions

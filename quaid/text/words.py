@@ -124,6 +124,8 @@ def find_words(text: str) -> list[str]:
     folded = fold(text).lower()
     if text.isascii():
         return _find_all(folded)
+    if folded.replace(" ", "").isalnum():  # neither marks nor signs, whose patterns take longer than a question
+        return [part for word in folded.split() for part in _split_joined(word)]
     return [part for word in _pattern_with_signs().findall(folded) for part in _split_joined(word)]
 
 

@@ -1,8 +1,8 @@
 """Two states of the memory compared: the commits they refer to, the files that differ, the answers that changed."""
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import BadInputError, RevisionError, UsageError
 from quaid.history.revisions import Point, Revisions, parse_moment
@@ -17,8 +17,7 @@ ANSWERS = 5
 """The default number of hits that count as the answer to a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerChange:
+class AnswerChange(NamedTuple):
     """The hits that a question finds in one state and not in the other; `found` and `missing` are the answers it
     expects, as written, that it finds or misses since.
     """

@@ -6,8 +6,8 @@ a commit that changed it together with other notes.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
@@ -29,8 +29,7 @@ _FIRST_LOOK = 200
 """Commits among which nights are looked for first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Night:
+class Night(NamedTuple):
     """The commits of a run, oldest first, without its merge; `merge` is that, None where a rebase took it away."""
 
     run: str

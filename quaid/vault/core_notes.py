@@ -21,8 +21,8 @@ backslash before the mark, which markdown does not show.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
+from typing import NamedTuple
 
 from quaid.model import name_key
 from quaid.vault import headings, markdown, notes
@@ -123,8 +123,7 @@ def _render_bullet(bullet: str) -> str:
 # -- dated sections --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DatedSection:
+class DatedSection(NamedTuple):
     """The observations or paragraphs of one day and trigger, `text[start:end]`, from `body` on without the heading.
     `when` has no zone: it is as written.
     """

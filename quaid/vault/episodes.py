@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from quaid.errors import BadInputError
 from quaid.model import Turn
@@ -42,8 +43,7 @@ _STRUCTURE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeTurn:
+class EpisodeTurn(NamedTuple):
     """One block of an episode's body, `body[start:end]`.
 
     `number` is None for text without an id; `speaker` is empty for text without a header; `text` is empty for a

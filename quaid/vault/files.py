@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -38,8 +37,7 @@ class FileStat(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class NoteListing:
+class NoteListing(NamedTuple):
     """The notes of a vault, path -> stat, and what was passed over, path -> why."""
 
     notes: dict[str, FileStat]

@@ -4,10 +4,9 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 from unicodedata import category, combining, normalize
 
 from quaid.errors import BadInputError
@@ -65,8 +64,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The places of Quaid's notes in one vault, and the rule by which a note is one of them.
 
     `folder` holds Quaid's folders; empty means that they lie in the vault itself. `is_managed` means that hand-written

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 from textwrap import dedent
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from quaid.model import Citation, Edge
@@ -60,8 +60,7 @@ _CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1
 _CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?= |\r?$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A stretch of a note under one heading; `heading` is the path of headings, outermost first."""
 
     heading: tuple[str, ...]

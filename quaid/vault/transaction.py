@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import (
     CommitRefusedError,
@@ -492,8 +492,7 @@ DEFERRED_TRAILER = "Quaid-Travelled"
 _MAX_BYTES = 64_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class UncommittedChange:
+class UncommittedChange(NamedTuple):
     """A change that waits: why git refused it, and since when (ISO 8601, UTC)."""
 
     path: Path

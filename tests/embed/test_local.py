@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from embed_tiny import HEADS, HIDDEN, MAX_TOKENS, SPECIAL, WORDS, random_weights
 
 from quaid.embed import fetch_weights, open_embedder
 from quaid.embed.convert import convert
+from quaid.embed.local import PlainTokenizer, open_build
 from quaid.errors import EmbeddingError, WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -281,6 +283,35 @@ def test_minilm_knows_what_is_alike(minilm):
     assert minilm.embed_query("What does Maya drink?") @ minilm.embed([fact])[0] > 0.5
     assert minilm.dimension == 384
     assert minilm.duplicate_similarity == 0.97
+
+
+def test_a_plain_text_has_the_pieces_that_the_tokenizer_gives(minilm):
+    chance, plain = random.Random(3), PlainTokenizer.open(minilm._build.folder)
+    words = [
+        "Maya",
+        "unbelievable",
+        "2024-05-01",
+        "don't",
+        "C++",
+        "e.g.",
+        "~/quaid",
+        "antidisestablishmentarianism",
+        "x" * 101,
+    ]
+    signs = [chr(code) for code in range(32, 127) if chr(code) != "["]
+    library = minilm._open_tokenizer()
+    for length in (*range(40), 300):
+        text = " ".join(chance.choices(words, k=length)) + "".join(chance.choices(signs, k=20))
+        assert plain.encode(text, 256) == library.encode(text).ids, text
+
+
+def test_the_first_question_of_a_process_opens_no_tokenizer_and_gets_the_same_vector(minilm):
+    asked = ["what milk does Maya take?", "", "Where's (the) 7th #entry-of_2024 & c:\\x?", "[SEP] a", "早い"]
+    expected = minilm.embed(asked)
+    for text, vector in zip(asked, expected, strict=True):
+        fresh = open_build(minilm._build)
+        assert np.abs(fresh.embed_query(text) - vector).max() < 1e-6
+        assert (fresh._encode is None) == (text in asked[:3])
 
 
 def test_minilm_vectors_do_not_depend_on_the_batch(minilm):

@@ -6,9 +6,9 @@ The head names the file, its checksum, its commit, and the facts that were drawn
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.capture.files.source_file import SourceFile
 from quaid.history.source_repository import Checkout
@@ -20,8 +20,7 @@ _MIN_DIGITS = 5
 """Hex digits of a note's name; more are used where another file has that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisRequest:
+class AnalysisRequest(NamedTuple):
     """A file to analyze, its place in a repository, and the focus of the analysis."""
 
     file: SourceFile

@@ -3,8 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.capture.cleaning import clean_name, clean_text
 from quaid.capture.transcripts.parsing import Format, find_start, find_texts, is_json, parse_timestamp, text_at
@@ -91,8 +90,7 @@ def _find_message(found: dict[str, Any]) -> dict[str, Any] | None:
     return inner if is_message else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(NamedTuple):
     """A line that may begin a turn, and the time on it."""
 
     line: int

@@ -5,9 +5,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_name, clean_text, split_message
 from quaid.model import Conversation, Turn
@@ -158,8 +157,7 @@ def _read_loosely(text: str) -> set[datetime]:
     return {parser.parse(text, default=default, dayfirst=order) for default in defaults for order in orders}
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(NamedTuple):
     """A cleaned text of the user or the assistant, at `place` in its transcript.
 
     Between two prompts, equal texts of one `source` are one text written down twice; None is a source of its own.

@@ -4,16 +4,14 @@ A task that fails does not stop the later ones. A task that needs a model is lef
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
+from typing import NamedTuple, cast
 
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A task. `switch` is the setting in `systems.*` that it depends on; `module` plans it. A task without a module
     decides nothing: the run itself does it.
     """

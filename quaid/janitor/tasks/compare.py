@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from quaid.capture.facts import render_statement, supersede
 from quaid.claims import (
@@ -483,8 +483,7 @@ def _give_other_values(one: Document, other: Document, *, has_topic: bool) -> bo
 # -- comparing ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MergeGroup:
+class MergeGroup(NamedTuple):
     """Facts that are one claim. `fact` is the one that stays, as it will be; `members` are all of them as they are,
     that one first.
     """

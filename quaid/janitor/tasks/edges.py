@@ -7,8 +7,7 @@ sentence states. The fast model reads the others once, before they are compared.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.capture import relations
 from quaid.capture.note_finder import show_known_names
@@ -33,8 +32,7 @@ _REVIEWED = frozenset({"active", "approved"})
 _STATED_BY = frozenset({"user", "assistant"})
 
 
-@dataclass(frozen=True, slots=True)
-class _StatedFact:
+class _StatedFact(NamedTuple):
     """A fact without edges: its note on disk, and the name of the person who says `I` in it."""
 
     fact: Document

@@ -8,9 +8,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.capture.facts import render_statement
 from quaid.claims import Reading, difference
@@ -69,8 +69,7 @@ Turn = tuple[int, int | None]
 """The document and number of a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingFact:
+class PendingFact(NamedTuple):
     """A fact without a review: its note on disk, its statement, the turns it cites, and the edit that approves it."""
 
     document: Document

@@ -6,7 +6,6 @@ import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -30,8 +29,7 @@ MAX_DOCS = 200
 """Documents of a project that are listed, those that are stale first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectView:
+class ProjectView(NamedTuple):
     """A project with its documents, those that are stale first. `records` counts changelogs, dated decisions and the
     like, which are not checked; `remarks` are sentences about what is missing, moved or refused. `is_checked` says
     that it was checked just now.
