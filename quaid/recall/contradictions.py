@@ -46,6 +46,8 @@ _AROUND = frozenset({"located_in", "part_of"})
 
 MAX_OPPOSED = 50
 """Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
+MAX_COMPARED = 60
+"""The best facts that are compared with each other: that takes the square of their number."""
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
@@ -136,7 +138,7 @@ def relate_values(search: Search, candidates: Sequence[Document], related: Relat
         stated_at = max((turn.said_at or "" for turn in turns if turn), default="")
         states.append(each._replace(created=max(each.created or "", stated_at)))
     later: dict[int, list[Document]] = {}
-    for one, other in combinations(states, 2):
+    for one, other in combinations(states[:MAX_COMPARED], 2):
         if has_other_value(one.text, other.text) and (order := compare_on(day, one, other)):
             old, new = (one, other) if order < 0 else (other, one)
             is_close = scores.get(new.chunk_id, 0.0) >= CLOSE * scores.get(old.chunk_id, 0.0)
