@@ -324,7 +324,7 @@ def list_names(connection: IndexConnection, begun: str, limit: int) -> list[str]
 def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -> str:
     """Return the text of a document, or of one turn of it; empty when there is no such turn."""
     rows = connection.execute(
-        "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (?2 IS NULL OR turn = ?2) ORDER BY ordinal",
+        "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (turn = ?2 OR ?2 IS NULL) ORDER BY ordinal",
         (doc_id, turn),
     )
     return "\n\n".join(f"{speaker}: {text}" if turn is None and speaker else text for text, _, speaker in rows)
@@ -343,9 +343,8 @@ def list_adjacent(
     `sections` for any other.
     """
     return connection.execute(
-        "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
-        "AND b.ordinal BETWEEN c.ordinal - CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END "
-        "AND c.ordinal + CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END AND b.chunk_id <> c.chunk_id "
+        "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id AND b.chunk_id <> c.chunk_id "
+        "AND abs(b.ordinal - c.ordinal) <= CAST(CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END AS INTEGER) "
         "WHERE c.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))",
         {"wanted": json.dumps(list(chunk_ids)), "turns": turns, "sections": sections},
     ).fetchall()

@@ -205,7 +205,7 @@ def facts_from(connection: IndexConnection, episode: Document, turn: int | None 
     session.
     """
     key = name_key(note_name(episode.path))
-    cites = "d.doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (?2 IS NULL OR turn = ?2))"
+    cites = "d.doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (turn = ?2 OR ?2 IS NULL))"
     session = episode.session if turn is None else None
     return _related(connection, f"d.kind = 'fact' AND ({cites} OR d.session = ?3)", (key, turn, session))
 

@@ -26,11 +26,11 @@ from quaid.history.vault_history import History
 from quaid.index import contents, documents, vectors
 from quaid.index.cache import AnswerCache
 from quaid.index.documents import KnownFile
-from quaid.index.fulltext import Postings
 from quaid.index.port import IndexConnection
 from quaid.index.postgres.server import IndexServer
+from quaid.index.postgres.vectors import QuestionVectors
+from quaid.index.postgres.words import QuestionWords
 from quaid.index.references import NoteView, view_note
-from quaid.index.vectors import VectorMatrix
 from quaid.memory import Memory
 from quaid.model import Commit, Recall
 from quaid.place import CACHE_FILE, CONFIG_FILE, make_private_folder, state_folder, write_private
@@ -161,11 +161,7 @@ class ServedMemory:
         self._embedding = embedding
         self._owners = own_names(root, settings)
         self._owner_names = list_owner_names(root, settings, self._owners)
-        self._whole = server.open(key)
-        self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
-        self._matrix = VectorMatrix()
-        self._postings = Postings()
-        self._cache = AnswerCache()
+        self._whole, self._visible = server.open(key), server.open(key, self._owners)
 
     def recall(self, query: str, limit: int | None = None, *, as_of: str | None = None, **options: Any) -> Recall:
         """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; options
@@ -179,11 +175,11 @@ class ServedMemory:
         fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
         wanted = RecallOptions(limit=limit, owners=self._owners, now=local_now(self.settings.timezone), **fields)
         visible = self._visible
-        with contents.shared_snapshot(visible, self._second) as second:
-            cached = self._matrix, self._postings, self._cache
-            sources = Sources(visible, second, self._embedding.embedder_of, *cached, owner_names=self._owner_names)
+        with visible.snapshot():  # nothing of the vault is in memory after it
+            own, embedder_of = (QuestionVectors(), QuestionWords(), AnswerCache()), self._embedding.embedder_of
+            sources = Sources(visible, visible, embedder_of, *own, owner_names=self._owner_names)
             answer = pipeline.recall(sources, query, self.settings.recall, wanted)
-            waiting = self._cache.of(visible, vectors.count_missing)
+            waiting = vectors.count_missing(visible)
         is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
         if waiting and is_embedded and self._embedding.embedder() is not None:
             answer = replace(answer, degraded=(*answer.degraded, "pending"))

@@ -8,105 +8,119 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
 
 from quaid.errors import LockedError
 from quaid.index import contents
 from quaid.index.port import Values
 from quaid.index.postgres.vectors import PgVectors
-from quaid.index.postgres.words import PgWords
-from quaid.index.scope import NOTE_TABLES
+from quaid.index.postgres.words import PgWords, make_vector
+from quaid.index.scope import NOTE_TABLES, PRIVATE
 
-Raw: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
-TABLES = (
-    "documents", "chunks", "passages", "names", "edges", "links", "pending", "citations", "passed_over", "postings",
-    "lengths", "embedders", "vectors", "meta",
-)  # fmt: skip
-_CASCADED = frozenset(NOTE_TABLES)
-"""Tables whose rows go with their document."""
+TABLES = (*NOTE_TABLES, "documents", "vectors", "embedders", "passed_over", "meta")
+"""All tables, those that a deleted document takes its rows from first."""
 _NUMBERED = {
     "documents": ("doc_id", "last_document"), "chunks": ("chunk_id", "last_chunk"),
     "embedders": ("embedder_id", "last_embedder"),
 }  # fmt: skip
-_SETTINGS = (
-    "SELECT set_config('quaid.vault', %s, true), set_config('quaid.owners', %s, true), "
-    "set_config('search_path', %s, true), set_config('lock_timeout', '30s', true), set_config('jit', 'off', true)"
+_BEGIN = (
+    "BEGIN {mode}; SET LOCAL standard_conforming_strings = on; SELECT set_config('quaid.vault', '{vault}', true), "
+    "set_config('quaid.owners', {owners}, true), set_config('search_path', {path}, true), "
+    "set_config('lock_timeout', '30s', true), set_config('jit', 'off', true), "
+    "set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true); "
+    "SELECT {columns} FROM quaid.vaults WHERE vault = {vault} {lock}"
 )
-_INTO_DOCUMENTS = "INSERT INTO documents "
+"""Each statement is planned once for a connection, for any vault: only ever a part of a table is a vault's."""
+_COUNTERS = ("version", "last_document", "last_chunk", "last_embedder")
 _MAX_WAITING = 1 << 20
-"""Characters of statements that are sent together."""
-_COUNTERS = "version, last_document, last_chunk, last_embedder"
+"""Characters of rows that are inserted together."""
 MAX_KEY = 600
 """Characters of what is looked up by an index: PostgreSQL refuses to keep more than 2,700 bytes in one."""
 KEYED = frozenset({"documents", "names", "edges", "links", "pending", "citations"})
 """Tables whose texts are all looked up, or shown in one line."""
-_PART = re.compile(r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<list>json_each\()?(?:\?(?P<number>\d*)|:(?P<name>[a-z]\w*))|%")
+_PART = re.compile(
+    r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<json>json_each\()?(?P<given>\?\d*|:[a-z]\w*)|(?P<not>NOT )?"
+    r"IN \(SELECT (?P<item>value|CAST\(value AS INTEGER\)) FROM json_each\((?P<listed>\?\d*|:[a-z]\w*)\)\)"
+)
+_KINDS = {"value": "text", "CAST(value AS INTEGER)": "int"}
+_ESCAPED = re.compile(r'["\\]')
 _WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE)\b")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The rows of one vault: its number, where they are looked for, and `owners`, a JSON list of the caller's names."""
+    """The rows of one vault: its number, the schemas that are searched, and the names of the caller, None for all."""
 
     vault: int
     name: str
     search_path: str
-    owners: str = ""
+    owners: tuple[str, ...] | None = None
+
+
+class Raw(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that prepares each statement once, and sends it by libpq alone: the cursors of psycopg take longer
+    for most statements than PostgreSQL does.
+    """
+
+    def __init__(self, pgconn: pq.abc.PGconn, row_factory: Any = tuple_row) -> None:
+        super().__init__(pgconn, row_factory)
+        self._names: dict[bytes, bytes] = {}
+
+    def ask(self, statement: bytes, values: list[Any]) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        if (name := self._names.get(statement)) is None:
+            name = b"quaid_%d" % len(self._names)
+            self._read(self.pgconn.prepare(name, statement))
+            self._names[statement] = name
+        return self._read(self.pgconn.exec_prepared(name, values, None, pq.Format.BINARY))
+
+    def send(self, statements: str) -> list[tuple[Any, ...]]:
+        """Run statements at once, and return the rows of the last."""
+        return self._read(self.pgconn.exec_(statements.encode()))
+
+    def _read(self, result: pq.abc.PGresult) -> list[tuple[Any, ...]]:
+        if result.status not in {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}:
+            if self.pgconn.status != pq.ConnStatus.OK:
+                raise psycopg.OperationalError(result.get_error_message())
+            raise psycopg.errors.error_from_result(result)
+        loader = Transformer(self)
+        loader.set_pgresult(result)
+        return loader.load_rows(0, result.ntuples, tuple)
 
 
 @dataclass(slots=True)
 class _Work:
     """A transaction that is under way on a connection of the pool."""
 
-    cursor: psycopg.ClientCursor[tuple[Any, ...]]
+    raw: Raw
     version: int = 0
     writes: int = 0
+    private_to: str | None = None
+    """The owner of the note that is being added, where it is private."""
     last: dict[str, int] = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
     rows: dict[str, list[str]] = field(default_factory=dict)
     size: int = 0
 
-    def write(self, statement: str) -> None:
-        """Keep a statement that returns nothing, to be sent with what comes after it: each trip to the server costs as
-        much as the row that it brings.
-        """
-        self._gather_rows()
-        self.waiting.append(statement)
-        self._grow(len(statement))
-
     def insert(self, head: str, row: str) -> None:
-        """Keep a row in the same way. Those of one `head`, INSERT INTO …, become one statement."""
+        """Keep a row until the next statement: those of one `head`, INSERT INTO …, become one."""
         self.rows.setdefault(head, []).append(row)
-        self._grow(len(row))
-
-    def send(self, *statements: str) -> list[Any]:
-        """Run what waits, then `statements`, and return the rows of the last."""
-        self._gather_rows()
-        together = [*self.waiting, *statements]
-        self.waiting, self.size = [], 0
-        if not together:
-            return []
-        self.cursor.execute(";\n".join(together))
-        while self.cursor.nextset():
-            pass
-        return self.cursor.fetchall() if self.cursor.description else []
-
-    def _gather_rows(self) -> None:
-        # Of a note its document first, which the others refer to.
-        heads = sorted(self.rows, key=lambda head: not head.startswith(_INTO_DOCUMENTS))
-        self.waiting += [f"{head} VALUES {','.join(self.rows[head])}" for head in heads]
-        self.rows = {}
-
-    def _grow(self, size: int) -> None:
         self.writes += 1
-        self.size += size
+        self.size += len(row)
         if self.size > _MAX_WAITING:
-            self.send()
+            self.flush()
+
+    def flush(self) -> None:
+        """Insert the rows that wait."""
+        if self.rows:
+            self.raw.send(";".join(f"{head} VALUES {','.join(rows)}" for head, rows in self.rows.items()))
+            self.rows, self.size = {}, 0
 
 
 class Found:
@@ -114,7 +128,7 @@ class Found:
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows: Iterable[Any]) -> None:
+    def __init__(self, rows: list[Any]) -> None:
         self._rows = iter(rows)
 
     def __iter__(self) -> Iterator[Any]:
@@ -160,36 +174,42 @@ class PostgresIndex:
     def execute(self, statement: str, values: Values = (), /) -> Found:
         translated = translate(statement)
         with self._working(translated.writes) as work:
-            asked = work.cursor.mogrify(translated.sql, bind(translated, values))
-            if translated.writes:
-                work.write(asked)
-                return Found(())
-            return Found(work.send(asked))
+            work.flush()
+            work.writes += translated.writes
+            return Found(work.raw.ask(translated.sql, bind(translated, values)))
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> None:
         """Run an INSERT with all its rows at once, another statement with one after the other."""
-        rows = list(values)
-        if not rows:
-            return
         head, mark, _ = statement.partition(" VALUES ")
         with self._working(writes=True) as work:
-            for row in rows:
+            for row in values:
                 if mark:
                     self._insert_row(work, head, list(row))
                 else:
                     self.execute(statement, row)
 
-    @staticmethod
-    def _insert_row(work: _Work, head: str, row: Sequence[Any]) -> None:
-        stored = shorten(row) if head.split()[2] in KEYED else row
-        translated = translate(f"({','.join('?' * len(stored))})")
-        work.insert(head, work.cursor.mogrify(translated.sql, bind(translated, stored)))
+    def _insert_row(self, work: _Work, head: str, row: Sequence[Any]) -> None:
+        table = head.split()[2]
+        most = MAX_KEY if table in KEYED else None
+        stored = [value[:most] if isinstance(value, str) else value for value in row]
+        if table in NOTE_TABLES:
+            stored += [self.place.vault, work.private_to]
+            head = f"{head.removesuffix(')')}, vault, private_to)" if head.endswith(")") else head
+        work.insert(head, f"({','.join(map(_as_literal, stored))})")
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
-        """Add a row with the next number of the vault."""
+        """Add a row with the next number of the vault; that of a chunk has its words."""
         column, counter = _NUMBERED[table]
         with self._working(writes=True) as work:
             number = work.last[counter] = work.last[counter] + 1
+            if table == "documents":
+                row = dict(zip(columns.split(", "), values, strict=True))
+                work.private_to = row["owner"][:MAX_KEY] if row["privacy"] == PRIVATE else None
+            elif table == "chunks":
+                row = dict(zip(columns.split(", "), values, strict=True))
+                columns += ", stems, length"
+                texts = (row["text"], row["context"], row["keywords"])
+                values = [*values, *make_vector(self.place.vault, texts)]
             self._insert_row(work, f"INSERT INTO {table} ({column}, {columns})", [number, *values])
         return number
 
@@ -197,13 +217,14 @@ class PostgresIndex:
     def transaction(self) -> Iterator[None]:
         """Hold the row of the vault, which only one writer can: so none reads what another is about to change."""
         assert self._work is None, "a transaction is under way"
-        begin = f"BEGIN; {{}}; SELECT {_COUNTERS} FROM quaid.vaults WHERE vault = {self.place.vault} FOR UPDATE"
-        with self._begun(begin) as (work, row):
-            work.last = dict(zip(_COUNTERS.split(", ")[1:], row[1:], strict=True))
+        with self._begun("", ", ".join(_COUNTERS), "FOR UPDATE") as (work, row):
+            work.last = dict(zip(_COUNTERS[1:], row[1:], strict=True))
             yield
-            self.words.flush()
             counters = ", ".join(f"{name} = {last}" for name, last in work.last.items())
-            work.write(f"UPDATE quaid.vaults SET version = version + 1, {counters} WHERE vault = {self.place.vault}")
+            sums = "(chunks, words) = (SELECT count(*), coalesce(sum(length), 0) FROM chunks)"
+            work.flush()
+            which = f"WHERE vault = {self.place.vault}"
+            work.raw.send(f"UPDATE quaid.vaults SET version = version + 1, {counters}, {sums} {which}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -211,26 +232,25 @@ class PostgresIndex:
         if self._work is not None:
             yield
             return
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}; SELECT version FROM quaid.vaults WHERE vault = "
-        with self._begun(f"{begin}{self.place.vault}"):
+        with self._begun("ISOLATION LEVEL REPEATABLE READ READ ONLY", "version"):
             yield
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[tuple[_Work, tuple[int, ...]]]:
-        """Yield a transaction that `begin` begins, with the vault's settings in it, and the row that it returns."""
+    def _begun(self, mode: str, columns: str, lock: str = "") -> Iterator[tuple[_Work, tuple[int, ...]]]:
+        """Yield a transaction with the vault's settings in it, and `columns` of the row of the vault."""
         with self._pool.connection() as raw:
-            work = _Work(psycopg.ClientCursor(raw))
-            settings = work.cursor.mogrify(
-                _SETTINGS, (str(self.place.vault), self.place.owners, self.place.search_path)
-            )
+            work, place = _Work(raw), self.place
+            owners = _as_literal("" if place.owners is None else json.dumps(place.owners))
+            path = _as_literal(place.search_path)
+            begin = _BEGIN.format(mode=mode, columns=columns, lock=lock, vault=place.vault, owners=owners, path=path)
             try:
-                row = work.send(begin.format(settings))[0]
+                row = raw.send(begin)[0]
                 work.version = row[0]
                 self._under_way.work = work
                 yield work, row
-                work.send("COMMIT")
+                work.flush()
+                raw.send("COMMIT")
             except BaseException as error:
-                self.words.forget()
                 with suppress(psycopg.Error):  # the connection may be gone, and the transaction with it
                     raw.execute("ROLLBACK")
                 if isinstance(error, psycopg.errors.LockNotAvailable):
@@ -259,10 +279,8 @@ class PostgresIndex:
 
     def clear(self) -> None:
         """Forget the rows of the vault, and begin anew under a new generation; its numbers go on."""
-        self.words.forget()
         for table in TABLES:
-            if table not in _CASCADED:
-                self.execute(f"DELETE FROM {table}")
+            self.execute(f"DELETE FROM {table}")
         contents.set_meta(self, contents.GENERATION, os.urandom(8).hex())
 
     def close(self) -> None:
@@ -270,74 +288,76 @@ class PostgresIndex:
 
 
 class Statement(NamedTuple):
-    """A statement as psycopg takes it; `lists` are the parameters that are lists in JSON."""
+    """A statement as PostgreSQL takes it. `values` are the parameters in their order, each with what becomes of it: an
+    array of `text` or `int`, `json`, or, "", the value itself.
+    """
 
-    sql: str
-    lists: frozenset[int | str]
-    is_numbered: bool
+    sql: bytes
+    values: tuple[tuple[str, str], ...]
     writes: bool
 
 
 @lru_cache(maxsize=1024)
 def translate(statement: str) -> Statement:
-    """Return what PostgreSQL is asked instead: the hint of a CROSS JOIN means nothing to it."""
-    lists: set[int | str] = set()
-    is_numbered = False
+    """Return what PostgreSQL is asked instead: `IN` of a list is `= ANY` of an array, for which an index is used; the
+    hint of a CROSS JOIN means nothing to it.
+    """
+    values: dict[tuple[str, str], int] = {}
     place = 0
 
     def replace(found: re.Match[str]) -> str:
-        nonlocal is_numbered, place
-        text, opened = found[0], found["list"] or ""
-        if text == "CROSS JOIN":
-            return "JOIN"
-        if found["number"] is None and found["name"] is None:
-            return text.replace("%", "%%")
-        key: int | str = found["name"] or (f"p{found['number']}" if found["number"] else place)
-        if opened:
-            lists.add(key)
-        if found["number"]:
-            is_numbered = True
-        if isinstance(key, int):
+        nonlocal place
+        given = found["listed"] or found["given"]
+        if given is None:
+            return "JOIN" if found[0] == "CROSS JOIN" else found[0]
+        if given == "?":
             place += 1
-            return f"{opened}%s"
-        return f"{opened}%({key})s"
+            given = f"?{place}"
+        kind = _KINDS.get(found["item"], "json" if found["json"] else "")
+        number = values.setdefault((given[1:], kind), len(values) + 1)
+        if found["listed"]:
+            return f"{'<> ALL' if found['not'] else '= ANY'} (${number}::{kind}[])"
+        return f"{found['json'] or ''}${number}"
 
     sql = _PART.sub(replace, statement)
-    return Statement(sql, frozenset(lists), is_numbered, bool(_WRITES.match(statement)))
+    return Statement(sql.encode(), tuple(values), bool(_WRITES.match(statement)))
 
 
-def bind(statement: Statement, values: Values) -> dict[str, Any] | list[Any]:
-    """Return `values` as `statement` names them and as PostgreSQL can keep them."""
-    if isinstance(values, Mapping):
-        return {name: _clean(value, is_list=name in statement.lists) for name, value in values.items()}
-    if statement.is_numbered:
-        named = {f"p{number}": value for number, value in enumerate(values, start=1)}
-        return {name: _clean(value, is_list=name in statement.lists) for name, value in named.items()}
-    return [_clean(value, is_list=place in statement.lists) for place, value in enumerate(values)]
+def bind(statement: Statement, values: Values) -> list[bytes | None]:
+    """Return the texts of `values` as `statement` has them."""
+    named = values if isinstance(values, Mapping) else {f"{at}": value for at, value in enumerate(values, start=1)}
+    return [_as_text(named[name], kind) for name, kind in statement.values]
 
 
-def shorten(values: Sequence[Any]) -> list[Any]:
-    """Return `values` of a row of one of `KEYED`, no text longer than an index can keep."""
-    return [value[:MAX_KEY] if isinstance(value, str) else value for value in values]
+def _as_text(value: Any, kind: str = "") -> bytes | None:
+    """Return a value as PostgreSQL reads it, a text without what is none to it; a truth value is a number."""
+    if value is None:
+        return None
+    if kind == "json":
+        return json.dumps(_clean(json.loads(value))).encode() if "\\u" in value else value.encode()
+    if kind:
+        value = json.loads(value)
+    if isinstance(value, list):
+        quoted = (_ESCAPED.sub(r"\\\g<0>", each) if isinstance(each, str) else each for each in value)
+        items = ("NULL" if each is None else f'"{each}"' for each in quoted)
+        return clean_text(f"{{{','.join(items)}}}").encode()
+    return clean_text(value).encode() if isinstance(value, str) else f"{value:d}".encode()
 
 
-def _clean(value: Any, *, is_list: bool) -> Any:
-    """Return a value without what is no text to PostgreSQL, NUL and half characters; a truth value is a number."""
+def _as_literal(value: Any) -> str:
+    """Return a value as a statement has it."""
     if isinstance(value, str):
-        if is_list and "\\u" in value:
-            return json.dumps([_clean_item(item) for item in json.loads(value)])
-        return clean_text(value)
-    return int(value) if isinstance(value, bool) else value
+        return "'" + clean_text(value).replace("'", "''") + "'"
+    return "NULL" if value is None else repr(int(value) if isinstance(value, bool) else value)
 
 
-def _clean_item(item: Any) -> Any:
-    if isinstance(item, list):
-        return [_clean_item(each) for each in item]
-    return clean_text(item) if isinstance(item, str) else item
+def _clean(value: Any) -> Any:
+    """Return what is in JSON without what is no text to PostgreSQL, NUL and half characters."""
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return clean_text(value) if isinstance(value, str) else value
 
 
 def clean_text(text: str) -> str:
     """Return `text` with a mark in the place of each NUL and half character."""
-    if text.isascii():
-        return text.replace("\0", _REPLACEMENT) if "\0" in text else text
-    return _NOT_TEXT.sub(_REPLACEMENT, text)
+    return _NOT_TEXT.sub("\ufffd", text)

@@ -1,8 +1,7 @@
 """A database of many vaults: made once by its owner, opened by servers."""
 
-import json
+import re
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +11,23 @@ from psycopg_pool import ConnectionPool
 
 from quaid.errors import QuaidError
 from quaid.index.postgres.connection import TABLES, Place, PostgresIndex, Raw
-from quaid.index.scope import NOTE_TABLES
+from quaid.index.scope import NOTE_TABLES, PRIVATE
+from quaid.index.sqlite.database import make_in_memory
 
-SHARDS = 16
-"""Partitions of each table. A vault is in one of them for good."""
+_TYPES = {"INTEGER": "integer", "TEXT": 'text COLLATE "C"', "REAL": "double precision"}
+_LARGE = frozenset({"size", "mtime_ns", "ctime_ns", "inode", "read_ns"})
+"""Columns whose numbers do not fit into four bytes."""
+_ADDED = {
+    "documents": (
+        f"private_to {_TYPES['TEXT']} GENERATED ALWAYS AS (CASE privacy WHEN '{PRIVATE}' THEN owner END) STORED",
+        "UNIQUE (vault, path)",
+    ),
+    "chunks": ("stems tsvector NOT NULL", "length integer NOT NULL"),
+    "embedders": ("UNIQUE (vault, fingerprint)",),
+}  # fmt: skip
+_NOT_COPIED = ("documents_text_hash", "chunks_spread")
+"""Indexes for what servers do not ask, or only of the few chunks that wait for a vector."""
+_INDEXED, _IN_VAULT = r" ON (\w+) \(", r" ON quaid.\1 (vault, "
 
 
 class UnguardedRoleError(QuaidError):
@@ -37,10 +49,30 @@ def install(uri: str, server: str) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         script = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
         script = script.format(
-            server=sql.Identifier(server).as_string(connection), extensions=find_extensions(connection), shards=SHARDS,
-            tables=f"{{{','.join(TABLES)}}}", of_a_note=f"{{{','.join(NOTE_TABLES)}}}",
+            server=sql.Identifier(server).as_string(connection), extensions=find_extensions(connection),
+            tables=f"{{{','.join(TABLES)}}}", of_a_note=f"{{{','.join(NOTE_TABLES)}}}", copied=copy_tables(),
         )  # fmt: skip
         connection.execute(cast("Any", script))
+
+
+def copy_tables() -> str:
+    """Return SQL that makes the tables of an index in SQLite, but those of words and vectors, for many vaults."""
+    lite, made = make_in_memory(), []
+    for table in (each for each in TABLES if each != "vectors"):
+        columns, key = [], ["vault"]
+        for _, name, kind, is_required, default, is_key in lite.execute(f"PRAGMA table_info({table})"):
+            large = "bigint" if name in _LARGE else _TYPES[kind]
+            begin = f" DEFAULT {default}" if default else ""
+            columns.append(f"{name} {large}{' NOT NULL' * bool(is_required or is_key)}{begin}")
+            key += [name] * bool(is_key)
+        columns += [*_ADDED.get(table, ()), "vault bigint NOT NULL DEFAULT quaid.vault()"]
+        columns += [f"private_to {_TYPES['TEXT']}"] * (table in NOTE_TABLES)
+        columns += [f"PRIMARY KEY ({', '.join(key)})"] * (len(key) > 1)
+        made.append(f"CREATE TABLE quaid.{table} ({', '.join(columns)});")
+    indexes = lite.execute("SELECT sql FROM sqlite_schema WHERE type = 'index' AND name NOT IN (?, ?)", _NOT_COPIED)
+    made += [f"{re.sub(_INDEXED, _IN_VAULT, statement, count=1)};" for (statement,) in indexes if statement]
+    lite.close()
+    return "\n".join(made)
 
 
 class IndexServer:
@@ -54,12 +86,13 @@ class IndexServer:
     def __init__(self, uri: str, max_connections: int = 8) -> None:
         self._pool: ConnectionPool[Raw] = ConnectionPool(
             uri, min_size=1, max_size=max_connections, open=True,
-            kwargs={"autocommit": True, "cursor_factory": psycopg.ClientCursor, "prepare_threshold": None},
+            connection_class=Raw, kwargs={"autocommit": True},
         )  # fmt: skip
         try:
             with self._pool.connection() as connection:
                 unguarded = connection.execute(
-                    "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+                    "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls "
+                    "OR pg_has_role((SELECT relowner FROM pg_class WHERE oid = to_regclass('quaid.vaults')), 'MEMBER'))"
                 ).fetchone()
                 self._extensions = find_extensions(connection)
         except BaseException:
@@ -71,27 +104,18 @@ class IndexServer:
 
     def open(self, name: str, owners: Collection[str] | None = None) -> PostgresIndex:
         """Return the index of the vault called `name`, empty when it is new; with `owners` it shows what these may see,
-        and no more. Reuse it: it holds no connection, and its answers are cached per instance.
+        and no more. It holds no connection.
         """
         with self._pool.connection() as connection:
-            place = find_place(connection, name, self._extensions)
-            if place is None:
-                connection.execute("SELECT quaid.add_vault(%s)", (name,))
-                place = find_place(connection, name, self._extensions)
-        assert place is not None, "a vault that was added is there"
-        return PostgresIndex(self._pool, place if owners is None else replace(place, owners=json.dumps(sorted(owners))))
+            (vault,) = connection.execute("SELECT quaid.open_vault(%s)", (name,)).fetchone() or (0,)
+        path = f"quaid, pg_catalog, {self._extensions}"
+        return PostgresIndex(self._pool, Place(vault, name, path, None if owners is None else tuple(owners)))
 
     def close(self) -> None:
         self._pool.close()
 
 
-def find_place(connection: Raw, name: str, extensions: str) -> Place | None:
-    """Return where the rows of the vault called `name` are; None where there is no such vault."""
-    found = connection.execute("SELECT vault, shard FROM quaid.find_vault(%s)", (name,)).fetchone()
-    return Place(found[0], name, f"quaid_{found[1]}, quaid, pg_catalog, {extensions}") if found else None
-
-
-def find_extensions(connection: Raw) -> str:
+def find_extensions(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
     """Return the schema that pgvector is in, quoted."""
     row = connection.execute(
         "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from quaid.index.port import EmbedderRow
+from quaid.index.port import EmbedderRow, IndexConnection
+from quaid.index.postgres.words import list_best
+from quaid.index.vectors import VectorMatrix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from quaid.index.postgres.connection import PostgresIndex
 
 BLOCK = 1024
-"""Vectors that are fetched or inserted at a time."""
+"""Vectors that are inserted at a time."""
 _HEAD_BYTES = 4
 """A vector is sent as its dimension and two empty bytes, then its numbers, the most significant byte first."""
 
@@ -40,8 +41,13 @@ class PgVectors:
 
     def insert(self, row: EmbedderRow, items: Sequence[tuple[int, bytes]]) -> None:
         for start in range(0, len(items), BLOCK):
-            part = [(row.embedder_id, chunk_id, as_text(vector)) for chunk_id, vector in items[start : start + BLOCK]]
-            self._index.executemany("INSERT INTO vectors (embedder_id, chunk_id, embedding) VALUES (?,?,?)", part)
+            chunk_ids, made = zip(*items[start : start + BLOCK], strict=True)
+            self._index.execute(
+                "INSERT INTO vectors (embedder_id, chunk_id, embedding, vault, private_to) "
+                "SELECT ?, chunk_id, given.embedding, vault, private_to FROM unnest(CAST(? AS int[]), "
+                "CAST(? AS vector[])) AS given (chunk_id, embedding) JOIN chunks USING (chunk_id)",
+                (row.embedder_id, list(chunk_ids), [*map(_as_text, made)]),
+            )
 
     def remove(self, row: EmbedderRow, chunk_ids: Sequence[int]) -> None:
         self._index.execute(
@@ -52,54 +58,49 @@ class PgVectors:
     def search(
         self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        which = f"WHERE embedder_id = {row.embedder_id:d}"
-        if allowed is not None:
-            which += " AND chunk_id = ANY (CAST(:allowed AS int[]))"
-        rows = self._index.execute(
-            f"SELECT chunk_id, embedding <=> :query AS distance FROM vectors {which} ORDER BY distance LIMIT :limit",
-            {"query": as_text(query), "limit": limit, "allowed": list(allowed or ())},
-        )
-        # The distance of a vector that is zero is NaN.
-        found = [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in rows if not isnan(distance)]
-        return sorted(found, key=lambda one: (-one[1], one[0]))
+        return list_best(*self.compare(row, query), limit, allowed)
+
+    def compare(self, row: EmbedderRow, query: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return all chunks that have a vector, ascending, and the cosine similarity of each."""
+        import numpy as np
+
+        sent = self._index.execute(
+            "SELECT string_agg(int4send(chunk_id) || float8send(1 - (embedding <=> CAST(? AS vector))), '' "
+            "ORDER BY chunk_id) FROM vectors WHERE embedder_id = ?",
+            (_as_text(query), row.embedder_id),
+        ).get
+        found = np.frombuffer(sent or b"", [("chunk_id", ">i4"), ("cosine", ">f8")])
+        found = found[np.isfinite(found["cosine"])]  # that of a vector which is zero is no number
+        return found["chunk_id"].astype(np.int64), found["cosine"].astype(np.float64)
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
+        import numpy as np
+
         wanted = list(chunk_ids)
         rows = self._index.execute(
             "SELECT chunk_id, vector_send(embedding) FROM vectors "
             "WHERE embedder_id = ? AND chunk_id = ANY (CAST(? AS int[]))",
             (row.embedder_id, wanted),
         )
-        found = {int(chunk_id): _as_floats(sent, row).astype("<f4").tobytes() for chunk_id, sent in rows}
-        return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
+        found = {each: np.frombuffer(sent, ">f4", row.dimension, _HEAD_BYTES).astype("<f4") for each, sent in rows}
+        return {chunk_id: found[chunk_id].tobytes() for chunk_id in wanted if chunk_id in found}
 
-    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
-        import numpy as np
-
-        last = -1
-        while True:
-            rows = self._index.execute(
-                "SELECT chunk_id, vector_send(embedding) FROM vectors WHERE embedder_id = ? AND chunk_id > ? "
-                "ORDER BY chunk_id LIMIT ?",
-                (row.embedder_id, last, BLOCK),
-            ).fetchall()
-            if not rows:
-                return
-            last = rows[-1][0]
-            taken = np.packbits(np.ones(len(rows), np.uint8), bitorder="little").tobytes()
-            chunk_ids = np.array([chunk_id for chunk_id, _ in rows], "<i8").tobytes()
-            yield taken, chunk_ids, b"".join(_as_floats(sent, row).astype("<f4").tobytes() for _, sent in rows)
+    def list_blocks(self, _row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Raise: no server reads a whole set."""
+        raise NotImplementedError
 
 
-def as_text(vector: bytes) -> str:
+class QuestionVectors(VectorMatrix):
+    """The cosines of one question: a server holds no vectors, and these not after it."""
+
+    def search(
+        self, connection: IndexConnection, row: EmbedderRow, query: Any, limit: int, allowed: Any = None
+    ) -> list[tuple[int, float]]:
+        return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
+
+
+def _as_text(vector: bytes) -> str:
     """Return a float32 vector as pgvector reads it."""
     import numpy as np
 
     return f"[{','.join(map(repr, np.frombuffer(vector, '<f4').tolist()))}]"
-
-
-def _as_floats(sent: bytes, row: EmbedderRow) -> npt.NDArray[np.float32]:
-    import numpy as np
-
-    floats: npt.NDArray[Any] = np.frombuffer(sent, ">f4", row.dimension, _HEAD_BYTES)
-    return floats

@@ -1,204 +1,179 @@
-"""Words in tables of postings, ranked as FTS5 ranks them: bm25 with k1 = 1.2 and b = 0.75."""
+"""Words in a `tsvector` for each chunk, found by a GIN index and ranked as FTS5 ranks them: bm25, k1 = 1.2, b = 0.75.
+
+A lexeme is the number of the vault and a stem, so a list of the index is of one vault. Its positions are those of the
+stem in the text, then in the context, then, with the label A, in the keywords.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-import struct
-import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from quaid.index.fulltext import WEIGHTS
+from quaid.index.fulltext import WEIGHTS, Postings, match_any, search
 from quaid.index.sqlite.connection import tokenize
+from quaid.text.words import segmented
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from quaid.index.port import IndexConnection
     from quaid.index.postgres.connection import PostgresIndex
 
+    Ranked = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+K1, B = 1.2, 0.75
 _MAX_TERM = 150
 """Characters of a stem; of a longer one the rest is its hash, which leaves it as easy to tell from all others."""
-_MAX_WAITING = 20_000
-"""Postings that wait to be inserted together."""
-_COLUMN_BITS = 28
-"""A place is four bytes: the column above so many bits, the offset in them."""
-_LAST = "\U0010ffff"
+_LABELS = ("", "", "A")
+"""What marks a position in the text, the context and the keywords."""
 _PHRASE = re.compile(r'"([^"]*)"( \*)?')
-_SCORE = """
-    WITH asked (number, term) AS (SELECT * FROM unnest(CAST(:numbers AS int[]), CAST(:terms AS text[]))),
-    hits AS (
-        SELECT number, row_id, weight, length FROM asked JOIN postings USING (term)
-        UNION ALL
-        SELECT f.number, f.row_id, f.weight, l.length
-        FROM unnest(CAST(:of AS int[]), CAST(:found AS int[]), CAST(:weights AS real[])) f (number, row_id, weight)
-        JOIN lengths l ON l.row_id = f.row_id
-    ),
-    told AS (SELECT number, count(*) AS held FROM hits GROUP BY number),
-    rare AS (
-        SELECT number, greatest(ln((CAST(:total AS float8) - held + 0.5) / (held + 0.5)), 1e-6) AS idf FROM told
-    )
-    SELECT row_id, sum(idf * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length / CAST(:mean AS float8)))) AS score
-    FROM hits JOIN rare USING (number) {within} GROUP BY row_id
-"""
+_MOST_TIMES, _MOST_KEYWORDS = 256, 8
+"""How often a chunk has a stem: PostgreSQL keeps so many positions."""
+_ALL_RANKED = 1.64493406685
+"""What `ts_rank` divides by: the sum of 1 / n²."""
 
 
-class _Waiting(threading.local):
-    """What one thread has still to insert."""
+def make_vector(vault: int, texts: Sequence[str]) -> tuple[str, int]:
+    """Return the stems of a chunk as a tsvector, and their number; `texts` are its text, context and keywords."""
+    places: dict[str, list[str]] = defaultdict(list)
+    first = 1
+    for label, text in zip(_LABELS, texts, strict=True):
+        stems = tokenize(segmented(text))
+        for place, stem in enumerate(stems, first):
+            places[stem].append(f"{place}{label}")
+        first += len(stems) + 1  # no phrase goes from one into the next
+    vector = " ".join(f"{_lexeme(vault, stem)}:{','.join(at)}" for stem, at in places.items())
+    return vector, first - 1 - len(texts)
 
-    def __init__(self) -> None:
-        self.postings: list[tuple[str, int, int, float, bytes]] = []
-        """The rows of `postings`: a term, a row_id, its length, the weight, and the places."""
-        self.lengths: list[tuple[int, int]] = []
+
+def _lexeme(vault: int, stem: str) -> str:
+    if len(stem) > _MAX_TERM:
+        stem = stem[:_MAX_TERM] + hashlib.sha256(stem.encode("utf-8", "replace")).hexdigest()
+    return f"'{vault:x}.{stem}'"
 
 
 class PgWords:
-    """The words of an index: `Words` of `quaid.index.port`. What is inserted waits until it is asked for."""
+    """The words of an index: `Words` of `quaid.index.port`."""
 
     def __init__(self, index: PostgresIndex) -> None:
         self._index = index
-        self._waiting = _Waiting()
-        self._totals: tuple[tuple[int, int], tuple[int, float]] = ((-1, -1), (0, 1.0))
 
     def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
-        for row_id, *texts in rows:
-            places: dict[str, list[int]] = defaultdict(list)
-            weights: dict[str, float] = defaultdict(float)
-            length = 0
-            for column, text in enumerate(texts):
-                stems = tokenize(text)
-                length += len(stems)
-                for offset, stem in enumerate(stems):
-                    term = _as_term(stem)
-                    places[term].append(column << _COLUMN_BITS | offset)
-                    weights[term] += WEIGHTS[column]
-            self._waiting.lengths.append((row_id, length))
-            self._waiting.postings += (
-                (term, row_id, length, weights[term], struct.pack(f"<{len(at)}I", *at)) for term, at in places.items()
-            )
-            if len(self._waiting.postings) > _MAX_WAITING:
-                self.flush()
-
-    def flush(self) -> None:
-        """Insert what waits."""
-        lengths, waiting = self._waiting.lengths, self._waiting.postings
-        self.forget()
-        if not lengths:
-            return
-        row_ids, counts = zip(*lengths, strict=True)
-        self._index.execute(
-            "INSERT INTO lengths SELECT * FROM unnest(CAST(? AS int[]), CAST(? AS int[]))",
-            (list(row_ids), list(counts)),
-        )
-        if waiting:
-            columns = [list(column) for column in zip(*waiting, strict=True)]
-            self._index.execute(
-                "INSERT INTO postings SELECT * FROM unnest(CAST(? AS text[]), CAST(? AS int[]), "
-                "CAST(? AS int[]), CAST(? AS real[]), CAST(? AS bytea[]))",
-                columns,
-            )
-
-    def forget(self) -> None:
-        """Drop what waits, with the transaction in which it was inserted."""
-        self._waiting.postings, self._waiting.lengths = [], []
+        """The words of a chunk are a column of its row."""
 
     def remove(self, chunk_ids: Sequence[int]) -> None:
-        self.flush()
-        for name in ("postings", "lengths"):
-            self._index.execute(f"DELETE FROM {name} WHERE row_id = ANY (CAST(? AS int[]))", (list(chunk_ids),))
+        """They go with the chunk."""
 
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
-        within = "" if allowed is None else "WHERE row_id = ANY (CAST(:allowed AS int[]))"
-        return self._rank(match, within, {"limit": limit, "allowed": list(allowed or ())})
-
-    def _rank(
-        self, match: str, within: str, values: Mapping[str, object],
-        order: str = "ORDER BY score DESC, row_id LIMIT :limit",
-    ) -> list[tuple[int, float]]:  # fmt: skip
-        self.flush()
-        with self._index.snapshot():
-            total, mean = self._total()
-            if not total:
-                return []
-            # The single stems, and the rows that contain the phrases and the prefixes.
-            asked: dict[str, list[object]] = {name: [] for name in ("numbers", "terms", "of", "found", "weights")}
-            phrases = [([*map(_as_term, tokenize(text))], bool(star)) for text, star in _PHRASE.findall(match)]
-            for number, (stems, is_prefix) in enumerate(phrase for phrase in phrases if phrase[0]):
-                if len(stems) == 1 and not is_prefix:
-                    asked["numbers"].append(number)
-                    asked["terms"].append(stems[0])
-                    continue
-                for row_id, weight in self._find_phrase(stems, is_prefix=is_prefix).items():
-                    asked["of"].append(number)
-                    asked["found"].append(row_id)
-                    asked["weights"].append(weight)
-            score = _SCORE.format(within=within)
-            rows = self._index.execute(f"{score} {order}", {**values, **asked, "total": total, "mean": mean})
-            return [(int(row[0]), float(row[1])) for row in rows]
-
-    def _find_phrase(self, stems: Sequence[str], *, is_prefix: bool) -> dict[int, float]:
-        """Return the rows in which `stems` follow each other, and how often, weighed by column; the last of them may be
-        the beginning of a stem.
-        """
-        starts: dict[int, set[int]] = {}
-        for distance, stem in enumerate(stems):
-            which, values = "term = ?", [stem]
-            if is_prefix and distance == len(stems) - 1:
-                which, values = "term >= ? AND term < ?", [stem, stem + _LAST]
-            at: dict[int, set[int]] = defaultdict(set)
-            found = self._index.execute(f"SELECT row_id, places FROM postings WHERE {which}", values)
-            for row_id, places in found:
-                at[row_id].update(struct.unpack(f"<{len(places) // 4}I", places))
-            if distance == 0:
-                starts = at
-                continue
-            starts = {
-                row_id: left
-                for row_id in starts.keys() & at.keys()
-                if (left := {start for start in starts[row_id] if start + distance in at[row_id]})
-            }
-        return {row_id: sum(WEIGHTS[at >> _COLUMN_BITS] for at in left) for row_id, left in starts.items()}
-
-    def _total(self) -> tuple[int, float]:
-        """Return how many rows have words, and how many words one has on average."""
-        version = self._index.version()
-        if self._totals[0] != version:
-            row = self._index.execute("SELECT count(*), coalesce(avg(length), 0) FROM lengths").fetchone()
-            assert row is not None
-            self._totals = version, (int(row[0]), float(row[1]) or 1.0)
-        return self._totals[1]
+        return list_best(*self._rank(match), limit, allowed)
 
     def list_matches(self, match: str, other: str = "") -> tuple[list[int], list[float]]:
-        found = self._rank(f"{match} OR {other}" if other else match, "", {}, "ORDER BY row_id")
-        if other:
-            both = set(self.list_matches(match)[0]).intersection(self.list_matches(other)[0])
-            found = [each for each in found if each[0] in both]
-        return [row_id for row_id, _ in found], [score for _, score in found]
+        import numpy as np
+
+        ids, scores = self._rank(f"{match} OR {other}" if other else match)
+        for each in (match, other) if other else ():
+            within = np.isin(ids, self._rank(each)[0])
+            ids, scores = ids[within], scores[within]
+        return ids.tolist(), scores.tolist()
+
+    def _rank(self, match: str) -> Ranked:
+        """Return all chunks that match, ascending, and the bm25 of each."""
+        import numpy as np
+
+        found = [(np.empty(0, np.int64), np.empty(0, np.float64))]
+        for share, mean, ids, lengths, times in self._find(match):
+            idf = max(math.log(share), 1e-6)
+            found.append((ids, idf * times * (K1 + 1) / (times + K1 * (1 - B + B * lengths / mean))))
+        together = np.concatenate([ids for ids, _ in found])
+        ids, places = np.unique(together, return_inverse=True)
+        scores: Any = np.bincount(places, np.concatenate([each for _, each in found]), len(ids))
+        return ids, scores
+
+    def _find(self, match: str) -> Iterator[tuple[float, float, Any, Any, Any]]:
+        """Yield of each word and phrase how many chunks of the vault have it not for one that has, the mean length of
+        all chunks, those that have it, their lengths, and how often it is there, by column.
+        """
+        import numpy as np
+
+        vault, (ranks, counts) = self._index.place.vault, list_ranks()
+        asked = [(stems, bool(star)) for text, star in _PHRASE.findall(match) if (stems := tokenize(text))]
+        if not asked:
+            return
+        queries = [" <-> ".join(_lexeme(vault, stem) for stem in stems) + ":*" * begun for stems, begun in asked]
+        phrases = [
+            " ".join(_lexeme(vault, stem)[1:-1] for stem in stems) + "*" * begun if begun or len(stems) > 1 else None
+            for stems, begun in asked
+        ]
+        rows = self._index.execute(
+            "SELECT total, words, held, found FROM quaid.match(CAST(? AS tsquery[]), CAST(? AS text[]))",
+            (queries, phrases),
+        )
+        for total, words, held, sent in rows:
+            row = np.frombuffer(sent or b"", [("chunk_id", ">i4"), ("length", ">i4"), ("rank", ">f4")])
+            rank = row["rank"].astype(np.float64)
+            above = np.clip(np.searchsorted(ranks, rank), 1, len(ranks) - 1)
+            nearest = above - (2 * rank < ranks[above - 1] + ranks[above])
+            times = np.where(rank < 0, -rank, counts[nearest])
+            share, mean = (max(total, held) - held + 0.5) / (held + 0.5), max(words, 1) / max(total, 1)
+            yield share, mean, row["chunk_id"].astype(np.int64), row["length"].astype(np.float64), times
 
     def count(self) -> int:
-        self.flush()
-        return self._total()[0]
+        return int(self._index.execute("SELECT chunks FROM quaid.vaults").get)
 
     def count_matches(self, match: str, most: int) -> int:
-        return min(most, len(self.list_matches(match)[0]))
+        return min(most, len(self._rank(match)[0]))
 
     def list_stems(self, first: str, after: str, lengths: tuple[int, int], limit: int) -> list[str]:
-        self.flush()
-        rows = self._index.execute(
-            "SELECT DISTINCT term FROM postings WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? "
-            "ORDER BY term LIMIT ?",
-            (first, after, *lengths, limit),
-        )
+        rows = self._index.execute("SELECT stem FROM quaid.list_stems(?, ?, ?, ?) ORDER BY 1 LIMIT ?",
+                                   (first, after, *lengths, limit))  # fmt: skip
         return [str(row[0]) for row in rows]
 
     def list_chunks(self, stem: str) -> Iterator[int]:
-        self.flush()
-        rows = self._index.execute(
-            "SELECT row_id, octet_length(places) / 4 FROM postings WHERE term = ? ORDER BY row_id", (_as_term(stem),)
-        )
-        return (int(row_id) for row_id, times in rows for _ in range(times))
+        for *_, ids, _, _ in self._find(f'"{stem}"'):
+            yield from ids.tolist()
 
 
-def _as_term(stem: str) -> str:
-    if len(stem) <= _MAX_TERM:
-        return stem
-    return stem[:_MAX_TERM] + hashlib.sha256(stem.encode("utf-8", "replace")).hexdigest()
+@cache
+def list_ranks() -> tuple[Any, Any]:
+    """Return the ranks that `ts_rank` gives a stem, ascending, and how often by column it is there then: a rank is the
+    sum of the weights of its positions, each divided by the square of its number.
+    """
+    import numpy as np
+
+    parts = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, _MOST_TIMES + _MOST_KEYWORDS + 1) ** 2)])
+    texts, keywords = (each.ravel() for each in np.mgrid[0:_MOST_TIMES, 0:_MOST_KEYWORDS])
+    ranks = (parts[texts] + WEIGHTS[2] * (parts[texts + keywords] - parts[texts])) / _ALL_RANKED
+    order = np.argsort(ranks)[1:]
+    return ranks[order], (texts + WEIGHTS[2] * keywords)[order]
+
+
+def list_best(
+    ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int, allowed: Collection[int] | None
+) -> list[tuple[int, float]]:
+    """Return (chunk_id, score) of the best, of those in `allowed` if it is given; of equals the lower chunk_id."""
+    import numpy as np
+
+    if allowed is not None:
+        within = np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))
+        ids, scores = ids[within], scores[within]
+    order = np.lexsort((ids, -scores))[:limit]
+    return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+
+class QuestionWords(Postings):
+    """The words of one question: a server holds none of them after it."""
+
+    def is_quick(self, _connection: IndexConnection, _words: Sequence[str]) -> bool:
+        """Return True: a thread would only wait for PostgreSQL."""
+        return True
+
+    def search(
+        self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        return search(connection, match_any(words), limit, allowed)
