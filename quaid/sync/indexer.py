@@ -1,6 +1,7 @@
 """Notes -> index.db. `quaid sync`, `reindex`, `watch` and the freshness check all come through here."""
 
 import json
+import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +22,8 @@ from quaid.vault.layout import Layout
 
 _CLAIMED = "claimed"
 """The fact of an index that lists the ids of those notes whose marks are somebody else's claim."""
+_LOOK_S = 0.1
+"""How often a checkout that is under way is looked at."""
 
 
 class Indexer(DerivedIndex):
@@ -114,6 +117,9 @@ class Indexer(DerivedIndex):
         missing = set(gone) - contents.find_copied(connection, gone)
         with suppress(QuaidError):  # git cannot say why: then nothing says that they are gone for good
             history = History(self.root, self._settings.git)
+            until = time.monotonic() + self._settings.git.wait_s
+            while history.state().locked and time.monotonic() < until:  # a checkout moves HEAD when all files are there
+                time.sleep(_LOOK_S)
             missing = history.tracked_missing(sorted(missing))
             if emptied := {path for path in missing if files.is_file_in(self.root, path)}:
                 missing -= emptied.difference(history.uncommitted())

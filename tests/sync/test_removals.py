@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,27 @@ def test_a_true_mass_removal_still_stops(vault: Vault, text: str, left: int) -> 
         for _ in range(2):
             refused(memory.sync, MassRemovalError)
         assert len(memory.sync(SyncOptions(accept_removals=True)).removed) == COUNT - left
+
+
+def test_a_checkout_under_way_is_waited_for(filled: Vault) -> None:
+    filled.git("checkout", "-q", "-b", "bare")
+    filled.git("rm", "-q", "-r", "n")
+    filled.git("commit", "-q", "-m", "No notes")
+    filled.git("checkout", "-q", "main")
+    lock = filled.root / ".git/index.lock"
+
+    def end() -> None:  # as git does: it moves HEAD when all files are there
+        filled.git("symbolic-ref", "HEAD", "refs/heads/bare")
+        lock.unlink()
+
+    with filled.memory() as memory:
+        memory.sync()
+        lock.touch()
+        shutil.rmtree(filled.root / "n")
+        timer = threading.Timer(0.3, end)
+        timer.start()
+        assert len(memory.sync().removed) == COUNT
+        timer.join()
 
 
 def test_new_and_changed_notes_are_found_while_a_mass_removal_stops(filled: Vault) -> None:
