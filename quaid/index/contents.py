@@ -8,7 +8,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import CONFLICT_PROBLEM, without_ending
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 GENERATION = "generation"
 """The fact that is another random word each time an index is begun."""
 SHARED_ATTEMPTS = 3

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from quaid.index import contents, fulltext, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, Passage, name_key, note_name, without_ending
+from quaid.model import Kind, Note, Passage, name_key, note_name, without_ending
 from quaid.text import endings
 from quaid.text.dates import find_dates
+from quaid.text.instructions import is_instruction
 
 
 class KnownFile(NamedTuple):
@@ -87,12 +88,14 @@ _MAY_BE_REPEATED = "(valid_until IS NULL OR superseded_by IS NULL AND durability
 """A fact that a new one without an end may repeat: of two with ends, equal words may be about two occasions. One that
 is superseded and has no end was merged into another fact.
 """
+_USERS = frozenset({"user", "human"})
+"""What the one is called who talks with an assistant."""
 _NOTE_COLUMNS = (
     "content_hash, id, type, title, text_hash, status, owner, privacy, confidence, durability, speaker, source, "
     "session, project, technical, pinned, verified, confirmations, created, valid_from, valid_until, superseded_by"
 )
 """The columns of `documents` that a note has as fields."""
-_CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, days, text_key"
+_CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, days, instructs, text_key"
 
 
 def list_known(connection: IndexConnection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
@@ -145,7 +148,11 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         key = vectors.text_key(chunk.embedded_text)
         searched, spoken = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
         days = list_days(chunk.text, chunk.said_at or note.created)
-        values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, days, key)
+        is_owners = (
+            note.kind in {Kind.FACT, Kind.CORE} if chunk.turn is None else name_key(chunk.speaker or "") in _USERS
+        )
+        instructs = is_owners and is_instruction(chunk.text)
+        values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, days, instructs, key)
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
     connection.executemany(
         "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
@@ -223,6 +230,8 @@ def fetch_candidates(
     connection: IndexConnection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
 ) -> dict[int, Document]:
     """Return those of `chunk_ids` that are in `scope`, but no bare headings of core notes: they ask for a text."""
+    if not chunk_ids:
+        return {}
     rows = connection.execute(
         f"SELECT {WITH_CHUNK} FROM chunks c JOIN documents d USING (doc_id) "
         f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks} "
@@ -234,6 +243,8 @@ def fetch_candidates(
 
 def first_chunks(connection: IndexConnection, doc_ids: Collection[int]) -> set[int]:
     """Return the opening chunk of each document, but no turn of an episode: which turn matters is not known."""
+    if not doc_ids:
+        return set()
     wanted = f"SELECT chunk_id FROM chunks WHERE doc_id IN {IDS} AND ordinal = 0 AND turn IS NULL"
     return {chunk_id for (chunk_id,) in connection.execute(wanted, (json.dumps(list(doc_ids)),))}
 

@@ -49,6 +49,8 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
     of the target of a link in a fact, supplies its other names. `anna` names `Anna (sister of Maya)` too: the words
     in brackets only tell her apart.
     """
+    if not keys:
+        return {}
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
@@ -260,6 +262,8 @@ def relations(connection: IndexConnection) -> list[str]:
 
 def cited_turns(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
     """Return (citing document, chunk of the turn it cites)."""
+    if not doc_ids:
+        return []
     return connection.execute(
         "SELECT c.doc_id, ch.chunk_id FROM citations c "
         "JOIN names n ON n.name_key = lower(c.episode) AND n.position = 0 "
@@ -272,6 +276,8 @@ def citing_chunks(
     connection: IndexConnection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
 ) -> list[tuple[str, int, int]]:
     """Return (episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
+    if not turns:
+        return []
     return connection.execute(
         f"SELECT ci.episode, ci.turn, ch.chunk_id {_CITING} "
         f"JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 {scope.join_documents('ci')} "

@@ -12,7 +12,6 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
-from quaid.text.instructions import SIGNS, is_instruction
 from quaid.text.zones import order_key
 
 Sort = Literal["date", "title", "path", "kind"]
@@ -20,8 +19,8 @@ SORTS: tuple[str, ...] = get_args(Sort)
 SUPERSEDED = "superseded"
 """The status of a replaced note."""
 _ALL = 1_000_000
-_MAX_SIGNS = 400
-"""Texts with a sign of a standing instruction that are read."""
+_MAX_INSTRUCTIONS = 400
+"""Standing instructions that are read."""
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
 _DAY = f"substr({DATE}, 1, 10)"
 
@@ -92,25 +91,21 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
     return [chunk_id for (chunk_id,) in rows]
 
 
-def list_instructions(connection: IndexConnection, scope: Scope, visible: frozenset[int] | None) -> frozenset[int]:
-    """Return the chunks of facts, core notes and turns by a user to an assistant that hold standing instructions."""
-    match = fulltext.match_any([fulltext.as_phrase(sign) for sign in SIGNS])
-    with_sign = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _MAX_SIGNS, visible)]
-    return frozenset(
-        chunk_id
-        for chunk_id, each in documents.fetch_candidates(connection, with_sign, scope).items()
-        if (
-            each.kind in {Kind.FACT, Kind.CORE}
-            if each.turn is None
-            else name_key(each.turn_speaker or "") in {"user", "human"}
-        )
-        and is_instruction(each.text)
+def list_instructions(connection: IndexConnection, scope: Scope) -> frozenset[int]:
+    """Return the chunks of facts, core notes and turns by a user to an assistant that hold standing instructions; of
+    very many the newest.
+    """
+    rows = connection.execute(
+        "SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE c.instructs = 1 "
+        f"{scope.and_chunks} ORDER BY c.chunk_id DESC LIMIT {_MAX_INSTRUCTIONS}",
+        scope.values,
     )
+    return frozenset(chunk_id for (chunk_id,) in rows)
 
 
 def list_rules(connection: IndexConnection, scope: Scope, limit: int) -> list[tuple[str, str]]:
     """Return (date, text) of standing instructions in `scope` that no fact repeats, the newest first."""
-    found = documents.fetch_candidates(connection, list_instructions(connection, scope, None), scope)
+    found = documents.fetch_candidates(connection, list_instructions(connection, scope), scope)
     turns = {(note_name(each.path), each.turn): each for each in found.values() if each.turn is not None}
     for episode, turn, _ in graph.citing_chunks(connection, list(turns), scope):
         turns.pop((episode, turn), None)

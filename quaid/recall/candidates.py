@@ -105,7 +105,7 @@ def find_instructions(search: Search) -> set[int]:
     """Return the standing instructions in scope, none where the question is about what was, and not what to do."""
     if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):
         return set()
-    return {*search.sources.cache.of(search.connection, listing.list_instructions, search.scope, search.visible)}
+    return {*search.sources.cache.of(search.connection, listing.list_instructions, search.scope)}
 
 
 def choose_instructions(search: Search) -> set[int]:

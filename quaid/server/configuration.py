@@ -4,7 +4,8 @@ import os
 import socket
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
+from inspect import signature
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -104,17 +105,17 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerC
 
 def _read(cls: Any, table: Mapping[str, Any], where: str) -> Any:
     """Return a table as a record. ConfigError: it lacks a key, or has an unknown one, or one with an invalid value."""
-    known = {field.name: field for field in fields(cls) if field.name != "issuers"}
+    known = {name: each for name, each in signature(cls).parameters.items() if name != "issuers"}
     hints, values = read_hints(cls), {}
     if unknown := sorted(table.keys() - known.keys()):
         raise ConfigError(where, f"{unknown[0]!r} is not a setting; there are {', '.join(sorted(known))}")
-    for name, field in known.items():
+    for name, given in known.items():
         if name in table:
             try:
                 values[name] = check_type(table[name], hints[name])
             except ValueError as error:
                 raise ConfigError(where, f"{name} is {error}") from error
-        elif field.default is MISSING:
+        elif given.default is given.empty:
             raise ConfigError(where, f"{name} is missing")
     return cls(**values)
 

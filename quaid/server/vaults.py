@@ -173,7 +173,8 @@ class ServedMemory:
         if as_of is not None:
             raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
         fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
-        wanted = RecallOptions(limit=limit, owners=self._owners, now=local_now(self.settings.timezone), **fields)
+        # The index has a wall around what the owners may see: the question needs no scope for it.
+        wanted = RecallOptions(limit=limit, now=local_now(self.settings.timezone), **fields)
         visible = self._visible
         with visible.snapshot():  # nothing of the vault is in memory after it
             own, embedder_of = (QuestionVectors(), QuestionWords(), AnswerCache()), self._embedding.embedder_of

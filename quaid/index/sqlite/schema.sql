@@ -59,25 +59,27 @@ CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
 -- headings) and `keywords` are searched with it. `embedded` says how far its vector is: pending, ready or failed.
 -- `passage` is the passage that a chunk finds, null where there are none. `days` has the windows of days that the text
--- names. `text_key` is the SHA-256 of what is embedded, the key of the embedding cache. A chunk_id is never used twice,
--- so whoever holds vectors in memory can tell old from new by it.
+-- names, and `instructs` is 1 for a standing instruction. `text_key` is the SHA-256 of what is embedded, the key of the
+-- embedding cache. A chunk_id is never used twice, so whoever holds vectors in memory can tell old from new by it.
 CREATE TABLE chunks (
-    chunk_id INTEGER PRIMARY KEY AUTOINCREMENT,
-    doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
-    ordinal  INTEGER NOT NULL,
-    text     TEXT NOT NULL,
-    context  TEXT NOT NULL,
-    keywords TEXT NOT NULL,
-    turn     INTEGER,
-    speaker  TEXT,
-    said_at  TEXT,
-    passage  INTEGER,
-    days     TEXT NOT NULL,
-    text_key TEXT NOT NULL,
-    embedded TEXT NOT NULL DEFAULT 'pending'
+    chunk_id  INTEGER PRIMARY KEY AUTOINCREMENT,
+    doc_id    INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    ordinal   INTEGER NOT NULL,
+    text      TEXT NOT NULL,
+    context   TEXT NOT NULL,
+    keywords  TEXT NOT NULL,
+    turn      INTEGER,
+    speaker   TEXT,
+    said_at   TEXT,
+    passage   INTEGER,
+    days      TEXT NOT NULL,
+    instructs INTEGER NOT NULL,
+    text_key  TEXT NOT NULL,
+    embedded  TEXT NOT NULL DEFAULT 'pending'
 );
 CREATE INDEX chunks_document ON chunks (doc_id, ordinal);
 CREATE INDEX chunks_turn ON chunks (doc_id, turn, speaker) WHERE turn IS NOT NULL;
+CREATE INDEX chunks_instructing ON chunks (chunk_id) WHERE instructs = 1;
 CREATE INDEX chunks_pending ON chunks (chunk_id) WHERE embedded <> 'ready';
 CREATE INDEX chunks_spread ON chunks (text_key, chunk_id) WHERE embedded <> 'ready';
 
