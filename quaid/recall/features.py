@@ -107,6 +107,11 @@ class _Scorer:
         """The share of facts that are not about the owner: in a vault of one owner, being about the owner and when it
         was tell little."""
         self._named, self._speaker_weight = find_speaker(search)
+        self._windows: list[tuple[str, str, str]] = []
+        """The first and last day of each date of the question, and until when people tell of it."""
+        for each in query.dates:
+            soon = each.end + (_DAYS_AFTER if each.end - each.start <= _DAYS_AFTER else timedelta())
+            self._windows.append((f"{each.start}", f"{each.end}", f"{soon}"))
         self._best_turn: dict[int, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int, float] = {}
@@ -172,17 +177,15 @@ class _Scorer:
         """Return 1 where a candidate is true or speaks of the time that the question names, less where it is from that
         time or soon after.
         """
-        dates, stated = self._search.query.dates, candidate.said_at or candidate.created or ""
+        stated, windows = (candidate.said_at or candidate.created or "")[:10], self._windows
         if first := candidate.valid_from:
             # A year alone, or a month, lasts to its end.
             last = candidate.valid_until or f"{first}-99-99"
-            return float(any(first[:10] <= f"{each.end}" and last[:10] >= f"{each.start}" for each in dates))
+            return float(any(first[:10] <= end and last[:10] >= start for start, end, _ in windows))
         spoken = [window.split("/") for window in candidate.days.split()]
-        if any(start >= f"{each.start}" and end <= f"{each.end}" for start, end in spoken for each in dates):
+        if any(first >= start and last <= end for first, last in spoken for start, end, _ in windows):
             return 1.0
-        soon = (each.end + (_DAYS_AFTER if each.end - each.start <= _DAYS_AFTER else timedelta()) for each in dates)
-        is_near = any(f"{each.start}" <= stated[:10] <= f"{end}" for each, end in zip(dates, soon, strict=True))
-        return _FROM_THOSE_DAYS if is_near else 0.0
+        return _FROM_THOSE_DAYS if any(start <= stated <= soon for start, _, soon in windows) else 0.0
 
     def _is_by_or_about(self, candidate: Document) -> bool:
         """Return whether a candidate is by or about the person whom the question names, the owner where it says
