@@ -8,7 +8,6 @@ from typing import Annotated
 
 from quaid.agents.installation import this_machine
 from quaid.cli import terminal as ui
-from quaid.cli.init import fetch_models
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, flag
 from quaid.cli.remote import describe_distance
@@ -169,6 +168,8 @@ def run_doctor(
     if repo:
         return _measure_repository(invocation)
     if fetch or model:
+        from quaid.cli.init import fetch_models  # imports all that reads conversations, which `status` would wait for
+
         fetch_models(invocation, model)
     with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be opened is a finding
         if merge_driver.set_up(memory.root):

@@ -16,7 +16,7 @@ _START = (
     r"(?:^|[.!?;:\n。]\s*)"
     r"(?:(?:please|and|also|but|so|ok(?:ay)?|bitte|por favor|s'il te pla[iî]t|per favore),?\s+)*"
 )
-_INSTRUCTION = re.compile(
+_INSTRUCTION = (
     # "Always give dates as …", "Never use …", and "Antworte immer …", but not "I always …" or "Ich gehe immer …".
     rf"{_START}(?:always|never|immer|niemals|toujours|jamais|siempre|nunca|sempre|altijd|nooit|zawsze|nigdy|всегда"
     r"|никогда)\s"
@@ -26,11 +26,10 @@ _INSTRUCTION = re.compile(
     r"|\b(?:ab jetzt|von nun an|künftig|in zukunft|wenn ich nach|désormais|dorénavant|à partir de maintenant)\b"
     r"|\b(?:quand je (?:te )?demande|d'ora in poi|quando (?:ti )?chiedo|a partir de ahora|de ahora en adelante)\b"
     r"|\b(?:cuando (?:te )?pregunte|a partir de agora|de agora em diante|voortaan|od teraz|отныне)\b"
-    r"|从现在起|以后(?:请|都)|每次(?:我|请)|总是|永远|今後(?:は|、)|これから(?:は|、)|必ず",
-    re.IGNORECASE,
+    r"|从现在起|以后(?:请|都)|每次(?:我|请)|总是|永远|今後(?:は|、)|これから(?:は|、)|必ず"
 )
 
 
 def is_instruction(text: str) -> bool:
     """Return whether `text` has a standing instruction: `Always give prices with tax when I ask about costs.`"""
-    return _INSTRUCTION.search(text) is not None
+    return re.search(_INSTRUCTION, text, re.IGNORECASE) is not None

@@ -546,7 +546,9 @@ def _list_owner_marks(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         name, texts = re.sub(r"[\W_]", "", _fold(key)), [*list_texts(value)]
         if name in _OWNER_KEYS | _PRIVACY_KEYS:
             yield from ((name, text) for text in texts)
-        elif name != "keywords" and any(_words(text) == "private" for text in texts):
+        elif name != "keywords" and any(
+            _words(text) == "private" for text in texts if not text.isascii() or "private" in text.lower()
+        ):
             yield "private", "private"
         for item in value if isinstance(value, list) else [value]:
             yield from _list_owner_marks(item) if isinstance(item, Mapping) else ()

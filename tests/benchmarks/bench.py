@@ -23,6 +23,7 @@ from quaid.capture.facts import NewFact, plan_fact
 QUAID = (sys.executable, "-m", "quaid")
 IDENTITY = {f"GIT_{role}_{key}": "a@b" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the fixtures of the tests
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a start that compiles every module takes twice as long
 
 
 def make_parser(doc: str, *, keep: bool = False) -> argparse.ArgumentParser:

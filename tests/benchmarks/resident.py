@@ -1,4 +1,4 @@
-"""What a resident saves: `quaid recall` as a whole process, alone and answered by the process that has the memory open.
+"""Whole processes, in `python -c pass`: `quaid recall` alone and answered by a resident, and `quaid status`.
 
     python tests/benchmarks/resident.py [--notes 10000 --notes 100000] [--runs 30] [--keep FOLDER] [--json result.json]
 
@@ -51,7 +51,8 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
     with Memory.open(root) as memory:
         memory.sync()
     chance = random.Random(5)
-    taken: dict[str, list[tuple[float, float]]] = {"python -c pass": [], "resident": [], "alone": []}
+    names = ("python -c pass", "resident", "alone", "status")
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     with resident(root) as started_s:
         for _ in range(runs):
             asked = question(chance)
@@ -62,6 +63,7 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
             alone, *costs = timed(command, "off")
             taken["alone"].append(tuple(costs))
             assert there == alone, asked
+            taken["status"].append(timed([*QUAID, "status", "--vault", str(root)], "off")[1:])
         listening = find_listening(root)
     found: dict[str, float] = {}
     for name, each in taken.items():
@@ -70,6 +72,7 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
         found[f"{name}, p95, ms"] = wall[int(0.95 * len(wall))]
         found[f"{name}, least, ms"] = wall[0]
         found[f"{name}, processor p50, ms"] = statistics.median(cpu for _, cpu in each)
+        found[f"{name}, times python -c pass"] = statistics.median(wall) / found["python -c pass, p50, ms"]
     assert listening is not None
     return found | {"resident's memory, MB": listening.memory_mb, "resident is there after, s": started_s}
 
