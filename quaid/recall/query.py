@@ -250,7 +250,7 @@ def expand(
     """Return words of the vault that a question may mean by words it does not have, and entities by part of a name; of
     the chunks `allowed` (None for all) in `scope`.
     """
-    unknown = [word for word in query.words if not fulltext.search(connection, fulltext.match_any([word]), 1, allowed)]
+    unknown = [word for word, count in fulltext.count_matches(connection, query.words, allowed).items() if not count]
     words: dict[str, None] = {}
     for word in unknown:
         if len(word) < MIN_MISSPELT or not word.isalpha():

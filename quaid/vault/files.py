@@ -9,10 +9,11 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.errors import BadInputError, DiskFullError, LockedError, NoteChangedError, VaultReadOnlyError
 from quaid.vault import layout
@@ -92,23 +93,22 @@ def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    listed = NoteListing({}, {})
-    pending = [("", str(root))]
-    while pending:
-        prefix, folder = pending.pop()
-        try:
-            entries = os.scandir(folder)
-        except OSError as error:
-            if not prefix:
-                raise
-            if error.errno != errno.ENOENT:
-                listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
-            continue
-        here = NoteListing({}, listed.passed_over)
-        with entries:
-            _list_folder(entries, prefix, here, pending)
-        if folders is None or not here.notes or not folders.is_unchanged(prefix, here.notes):
-            listed.notes.update(here.notes)
+    listed, level, look = NoteListing({}, {}), [""], partial(_list_folder, root)
+    in_threads: AbstractContextManager[Any] = nullcontext()
+    if folders is not None:  # two thirds of the time: the system looks at a file outside of Python's lock
+        from concurrent.futures import ThreadPoolExecutor  # not above: a recall in a vault of few notes does without
+
+        in_threads = ThreadPoolExecutor(2)
+    with in_threads as threads:
+        while level:
+            found = threads.map(look, level) if threads else map(look, level)
+            below: list[str] = []
+            for prefix, (here, within) in zip(level, found, strict=True):
+                below += within
+                listed.passed_over.update(here.passed_over)
+                if folders is None or not here.notes or not folders.is_unchanged(prefix, here.notes):
+                    listed.notes.update(here.notes)
+            level = below
     return listed
 
 
@@ -241,26 +241,36 @@ def walk_files(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _list_folder(
-    entries: Iterable[os.DirEntry[str]], prefix: str, listed: NoteListing, pending: list[tuple[str, str]]
-) -> None:
+def _list_folder(root: Path, prefix: str) -> tuple[NoteListing, list[str]]:
+    """Return the notes in a folder, and the folders in it."""
+    listed, below = NoteListing({}, {}), list[str]()
+    try:
+        entries = os.scandir(f"{root}/{prefix}")
+    except OSError as error:
+        if not prefix:
+            raise
+        if error.errno != errno.ENOENT:
+            listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
+        return listed, below
     is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
     is_plain = prefix.isascii()
-    for entry in entries:
-        name = entry.name
-        try:
-            found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
-            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
-            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
-            if found is not None and is_regular(found.st_mode) and is_ordinary:
-                notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-            elif entry.is_dir(follow_symlinks=False):
-                if not layout.skips_folder(name):
-                    pending.append((f"{prefix}{name}/", entry.path))
-            elif found is not None:
-                _classify(prefix + name, found, listed)
-        except OSError:  # gone between listing and asking
-            continue
+    with entries:
+        for entry in entries:
+            name = entry.name
+            try:
+                found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
+                # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
+                is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
+                if found is not None and is_regular(found.st_mode) and is_ordinary:
+                    notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+                elif entry.is_dir(follow_symlinks=False):
+                    if not layout.skips_folder(name):
+                        below.append(f"{prefix}{name}/")
+                elif found is not None:
+                    _classify(prefix + name, found, listed)
+            except OSError:  # gone between listing and asking
+                continue
+    return listed, below
 
 
 def _classify(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
