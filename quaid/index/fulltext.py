@@ -134,14 +134,10 @@ class Postings:
         self._cached: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
         self._size = 0
 
-    def has(self, connection: IndexConnection, words: Sequence[str]) -> bool:
-        """Return whether `search` can answer without asking SQLite."""
-        return self._asked > 0 and self._moment.is_of(connection) and all(word in self._cached for word in words)
-
     def is_quick(self, connection: IndexConnection, words: Sequence[str]) -> bool:
         """Return whether `search` takes no longer than a thread to start: it asks SQLite nothing, or little."""
-        is_small = 0 < self._total <= MANY and self._moment.is_of(connection)
-        return is_small or self.has(connection, words)
+        is_known = self._asked > 0 and self._moment.is_of(connection)
+        return is_known and (self._total <= MANY or all(word in self._cached for word in words))
 
     def search(
         self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None

@@ -47,7 +47,7 @@ def test_kept_words_rank_as_fts5_does(index, text, limit):
     expected = fulltext.search(index, fulltext.match_any(words), limit)
     for _ in range(2):  # looked up, and from memory
         assert postings.search(index, words, limit) == expected
-    assert postings.has(index, words)
+    assert postings.is_quick(index, words)
 
 
 def test_kept_words_stay_within_what_is_allowed(index):
@@ -63,7 +63,7 @@ def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # 
     reader, postings = database.connect_reader(tmp_path / "index.db"), warmed()
     assert len(postings.search(reader, ("bicycle",), 5)) == 1
     add(writer, "two", "a red bicycle")
-    assert not postings.has(reader, ("bicycle",))
+    assert not postings.is_quick(reader, ("bicycle",))
     assert len(postings.search(reader, ("bicycle",), 5)) == 2
     reader.close()
     writer.close()
