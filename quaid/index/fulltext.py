@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 WEIGHTS = (1.0, 1.0, 0.5)
 STEM = 5
 """The letters of a word that are its stem."""
-MANY = 20_000
-"""An index of more chunks is large: a frequent word costs more time there than the rest of a question."""
-MAX_READ = 20_000
-"""So many chunks of a question's words are read in a large index, those of the rarest words first. The other words only
-rank what these found."""
+MANY = MAX_READ = 20_000
+"""In an index of more chunks so many are read of a question's words, those of the rarest first. The other words, which
+would cost more time than the rest of the question, only rank what these found."""
 
 
 def insert(connection: IndexConnection, rows: Iterable[tuple[int, str, str, str]]) -> None:

@@ -206,12 +206,8 @@ def _drop(connection: IndexConnection, row: EmbedderRow) -> None:
 
 
 GROWTH = 1.25
-_STEPS = 32_767
-"""The largest number of 16 bits."""
 MIN_EXACT, EXACT_SHARE = 2_048, 1 / 128
-"""So many of the vectors that have most often the signs of a question get an exact cosine, at least, and this share of
-all.
-"""
+"""At least so many vectors, or this share, that most often have the signs of a question get an exact cosine."""
 _SIGNS, _FLOATS = 1 << 15, 512
 """So many vectors at a time are compared by their signs, and become float32: they stay in the processor's cache."""
 _RELOAD_SHARE = 0.3
@@ -300,11 +296,9 @@ class VectorMatrix:
         self, connection: IndexConnection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
         """Return the cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
-        if self._numbers is None:
-            found, matrix = self.vectors(connection, row, chunk_ids)
+        found, matrix = self.vectors(connection, row, chunk_ids)
+        with _blas().limit(limits=1, user_api="blas"):
             return dict(zip(found, (matrix @ query).tolist(), strict=True))
-        ids, rows = self._held(chunk_ids)
-        return dict(zip(ids.tolist(), self._products(rows, query).tolist(), strict=True))
 
     def vectors(
         self, connection: IndexConnection, row: EmbedderRow, chunk_ids: Collection[int]
@@ -396,7 +390,7 @@ class VectorMatrix:
         import numpy as np
 
         rows = slice(self._used, self._used + len(chunk_ids))
-        scales = np.maximum(np.abs(floats).max(axis=1, initial=0.0), np.finfo(np.float32).tiny) / _STEPS
+        scales = np.maximum(np.abs(floats).max(axis=1, initial=0.0), np.finfo(np.float32).tiny) / np.iinfo(np.int16).max
         self._numbers[rows] = np.rint(floats / scales[:, None])
         self._signs[:, rows] = _signs(floats)
         self._scales[rows], self._ids[rows] = scales, chunk_ids

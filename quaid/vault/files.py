@@ -52,16 +52,15 @@ class FolderDigests:
         self.known = known
         self.found: dict[str, str] = {}
         self.unchanged = 0
-        """The number of notes that were not listed, because their folder has the digest that it had."""
+        """The number of notes in folders that have the digest that they had."""
 
-    def is_unchanged(self, folder: str, notes: Mapping[str, FileStat]) -> bool:
-        """Return whether a folder has just the notes that it had, by their stats."""
+    def is_unchanged(self, folder: str, rows: list[tuple[str, int, int, int, int]]) -> bool:
+        """Return whether a folder has just the notes that it had: the name and the stat of each."""
         from hashlib import blake2b  # not above: a recall in a vault of few notes hashes nothing
 
-        stats = marshal.dumps([(path, *found) for path, found in sorted(notes.items())], 2)
-        digest = self.found[folder] = blake2b(stats, digest_size=16).hexdigest()
+        digest = self.found[folder] = blake2b(marshal.dumps(rows, 2), digest_size=16).hexdigest()
         is_same = self.known.get(folder) == digest
-        self.unchanged += len(notes) * is_same
+        self.unchanged += len(rows) * is_same
         return is_same
 
 
@@ -103,11 +102,11 @@ def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
         while level:
             found = threads.map(look, level) if threads else map(look, level)
             below: list[str] = []
-            for prefix, (here, within) in zip(level, found, strict=True):
+            for prefix, (rows, passed_over, within) in zip(level, found, strict=True):
                 below += within
-                listed.passed_over.update(here.passed_over)
-                if folders is None or not here.notes or not folders.is_unchanged(prefix, here.notes):
-                    listed.notes.update(here.notes)
+                listed.passed_over.update(passed_over)
+                if folders is None or not rows or not folders.is_unchanged(prefix, rows):
+                    listed.notes.update([(prefix + row[0], FileStat._make(row[1:])) for row in rows])
             level = below
     return listed
 
@@ -120,8 +119,12 @@ def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
             found = os.lstat(root / rel_path)
         except OSError:
             continue
-        if not _is_linked(root, rel_path):
-            _classify(rel_path, found, listed)
+        if stat.S_ISDIR(found.st_mode) or _is_linked(root, rel_path):
+            continue
+        if reason := why_passed_over(rel_path, found.st_mode):
+            listed.passed_over[printable(rel_path)] = reason
+        else:
+            listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     return listed
 
 
@@ -241,47 +244,43 @@ def walk_files(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _list_folder(root: Path, prefix: str) -> tuple[NoteListing, list[str]]:
-    """Return the notes in a folder, and the folders in it."""
-    listed, below = NoteListing({}, {}), list[str]()
+_Folder = tuple[list[tuple[str, int, int, int, int]], dict[str, str], list[str]]
+"""Name and stat of each note in a folder, what is passed over, and the folders in it."""
+
+
+def _list_folder(root: Path, prefix: str) -> _Folder:
     try:
         entries = os.scandir(f"{root}/{prefix}")
     except OSError as error:
         if not prefix:
             raise
-        if error.errno != errno.ENOENT:
-            listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
-        return listed, below
-    is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
-    is_plain = prefix.isascii()
+        is_gone = error.errno == errno.ENOENT
+        return [], {} if is_gone else {printable(prefix): f"cannot be opened ({error.strerror})"}, []
     with entries:
-        for entry in entries:
-            name = entry.name
-            try:
-                found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
-                # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
-                is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
-                if found is not None and is_regular(found.st_mode) and is_ordinary:
-                    notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-                elif entry.is_dir(follow_symlinks=False):
-                    if not layout.skips_folder(name):
-                        below.append(f"{prefix}{name}/")
-                elif found is not None:
-                    _classify(prefix + name, found, listed)
-            except OSError:  # gone between listing and asking
-                continue
-    return listed, below
+        return _sort_entries(entries, prefix)
 
 
-def _classify(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
-    """Put a file with a note's name among the notes, or say why not."""
-    if stat.S_ISDIR(found.st_mode):
-        return
-    reason = why_passed_over(rel_path, found.st_mode)
-    if reason is None:
-        listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-    else:
-        listed.passed_over[printable(rel_path)] = reason
+def _sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
+    rows, passed_over, below = list[tuple[str, int, int, int, int]](), dict[str, str](), list[str]()
+    is_note_name, is_regular, is_plain = layout.is_note_name, stat.S_ISREG, prefix.isascii()
+    for entry in entries:
+        name = entry.name
+        try:
+            found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
+            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
+            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
+            if found is not None and is_ordinary and is_regular(found.st_mode):
+                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+            elif entry.is_dir(follow_symlinks=False):
+                if not layout.skips_folder(name):
+                    below.append(f"{prefix}{name}/")
+            elif found is not None and (reason := why_passed_over(prefix + name, found.st_mode)):
+                passed_over[printable(prefix + name)] = reason
+            elif found is not None:
+                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+        except OSError:  # gone between listing and asking
+            continue
+    return rows, passed_over, below
 
 
 def is_unicode(rel_path: str) -> bool:
