@@ -92,7 +92,7 @@ def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    listed, level, look = NoteListing({}, {}), [""], partial(_list_folder, root)
+    listed, level, look = NoteListing({}, {}), [""], partial(list_folder, root)
     in_threads: AbstractContextManager[Any] = nullcontext()
     if folders is not None:  # two thirds of the time: the system looks at a file outside of Python's lock
         from concurrent.futures import ThreadPoolExecutor  # not above: a recall in a vault of few notes does without
@@ -248,7 +248,7 @@ _Folder = tuple[list[tuple[str, int, int, int, int]], dict[str, str], list[str]]
 """Name and stat of each note in a folder, what is passed over, and the folders in it."""
 
 
-def _list_folder(root: Path, prefix: str) -> _Folder:
+def list_folder(root: Path, prefix: str) -> _Folder:
     try:
         entries = os.scandir(f"{root}/{prefix}")
     except OSError as error:
@@ -257,10 +257,10 @@ def _list_folder(root: Path, prefix: str) -> _Folder:
         is_gone = error.errno == errno.ENOENT
         return [], {} if is_gone else {printable(prefix): f"cannot be opened ({error.strerror})"}, []
     with entries:
-        return _sort_entries(entries, prefix)
+        return sort_entries(entries, prefix)
 
 
-def _sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
+def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
     rows, passed_over, below = list[tuple[str, int, int, int, int]](), dict[str, str](), list[str]()
     is_note_name, is_regular, is_plain = layout.is_note_name, stat.S_ISREG, prefix.isascii()
     for entry in entries:
