@@ -45,6 +45,7 @@ from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import MAX_NOTE_BYTES, EmbeddingSettings
 from quaid.sqlite import transaction
 from quaid.sync.derived_index import SyncOptions
+from quaid.text.instructions import is_instruction
 from quaid.vault import files
 from quaid.vault.layout import Layout
 from quaid.vault.notes import content_hash, parse_note
@@ -155,14 +156,13 @@ def write_rows(writer: SqliteIndex, root: Path, listed: Mapping[str, files.FileS
         times = found._asdict() | {"read_ns": time.time_ns(), "content_hash": content_hash(data)}
         of_note = {"doc_id": chunk_id, "path": path, "title": name, "text_hash": key}
         notes.append([*(like | times | of_note | {each: own[each] for each in ("id", "created")}).values()])
-        chunks.append((chunk_id, chunk_id, 0, text, "", "", key))
+        days, instructs = documents.list_days(text, own["created"]), is_instruction(text)
+        chunks.append((chunk_id, chunk_id, 0, text, "", "", days, instructs, key))
         names.append((name, chunk_id, 0, name))
         words.append((chunk_id, text, "", ""))
     writer.executemany(f"INSERT INTO documents VALUES ({','.join('?' * len(like))})", notes)
-    writer.executemany(
-        "INSERT INTO chunks (chunk_id, doc_id, ordinal, text, context, keywords, text_key) VALUES (?,?,?,?,?,?,?)",
-        chunks,
-    )
+    columns = "chunk_id, doc_id, ordinal, text, context, keywords, days, instructs, text_key"
+    writer.executemany(f"INSERT INTO chunks ({columns}) VALUES (?,?,?,?,?,?,?,?,?)", chunks)
     writer.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
     fulltext.insert(writer, words)
 
