@@ -51,27 +51,26 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
     """
     if not keys:
         return {}
-    values = {"wanted": json.dumps(list(keys)), **scope.values}
-    found: dict[str, set[str]] = {}
-    for key, doc_id in connection.execute(
+    edges = f"FROM edges {scope.join_documents('edges')} WHERE"
+    among = f"IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}"
+    rows = connection.execute(
         # CROSS JOIN: from the names to their notes. SQLite would rather look at all notes.
-        "SELECT name_key, doc_id FROM json_each(:wanted) AS wanted CROSS JOIN names ON name_key = wanted.value "
-        f"CROSS JOIN documents d USING (doc_id) WHERE {_IS_ENTITY} {scope.and_documents} "
+        "SELECT named.called, same.name_key, 0 AS of_edge FROM ("
+        "SELECT name_key AS called, doc_id FROM json_each(:wanted) AS wanted CROSS JOIN names "
+        f"ON name_key = wanted.value CROSS JOIN documents d USING (doc_id) WHERE {_IS_ENTITY} {scope.and_documents} "
         "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
         "CROSS JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
         "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
-        f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
-        values,
-    ).fetchall():
-        same = connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))
-        found.setdefault(key, set()).update(name for (name,) in same)
-    for column in ("subject_key", "object_key"):
-        for (key,) in connection.execute(
-            f"SELECT DISTINCT {column} FROM edges {scope.join_documents('edges')} "
-            f"WHERE {column} IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}",
-            values,
-        ):
-            found.setdefault(key, {key})
+        f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}"
+        ") AS named CROSS JOIN names same ON same.doc_id = named.doc_id "
+        f"UNION SELECT subject_key, subject_key, 1 {edges} subject_key {among} "
+        f"UNION SELECT object_key, object_key, 1 {edges} object_key {among} ORDER BY of_edge",
+        {"wanted": json.dumps(list(keys)), **scope.values},
+    )
+    found: dict[str, set[str]] = {}
+    for key, name, of_edge in rows:
+        if not of_edge or key not in found:
+            found.setdefault(key, set()).add(name)
     return found
 
 

@@ -173,10 +173,9 @@ class ServedMemory:
         if as_of is not None:
             raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
         fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
-        # The index has a wall around what the owners may see: the question needs no scope for it.
         wanted = RecallOptions(limit=limit, now=local_now(self.settings.timezone), **fields)
         visible = self._visible
-        with visible.snapshot():  # nothing of the vault is in memory after it
+        with visible.snapshot():  # it hides what the owners may not see, and nothing of the vault is in memory after it
             own, embedder_of = (QuestionVectors(), QuestionWords(), AnswerCache()), self._embedding.embedder_of
             sources = Sources(visible, visible, embedder_of, *own, owner_names=self._owner_names)
             answer = pipeline.recall(sources, query, self.settings.recall, wanted)
@@ -222,7 +221,7 @@ class ServedMemory:
 
 
 MAX_OPEN = 256
-"""Vaults, each as one owner sees it, whose words and vectors are in memory; the least recently used is dropped."""
+"""Vaults, each as one owner sees it, that are open, with their settings; the least recently used is closed."""
 
 
 class NotIndexedError(QuaidError):

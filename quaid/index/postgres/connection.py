@@ -31,7 +31,7 @@ _NUMBERED = {
 }  # fmt: skip
 _BEGIN = (
     "BEGIN {mode}; SET LOCAL standard_conforming_strings = on; SELECT set_config('quaid.vault', '{vault}', true), "
-    "set_config('quaid.owners', {owners}, true), set_config('search_path', {path}, true), "
+    "set_config('quaid.owners', {owners}, true), set_config('search_path', quaid.search_path(), true), "
     "set_config('lock_timeout', '30s', true), set_config('jit', 'off', true), "
     "set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true); "
     "SELECT {columns} FROM quaid.vaults WHERE vault = {vault} {lock}"
@@ -56,11 +56,10 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The rows of one vault: its number, the schemas that are searched, and the names of the caller, None for all."""
+    """The rows of one vault: its number and name, and the names of the caller, None for all."""
 
     vault: int
     name: str
-    search_path: str
     owners: tuple[str, ...] | None = None
 
 
@@ -125,8 +124,6 @@ class _Work:
 
 class Found:
     """The rows of a statement."""
-
-    __slots__ = ("_rows",)
 
     def __init__(self, rows: list[Any]) -> None:
         self._rows = iter(rows)
@@ -221,10 +218,9 @@ class PostgresIndex:
             work.last = dict(zip(_COUNTERS[1:], row[1:], strict=True))
             yield
             counters = ", ".join(f"{name} = {last}" for name, last in work.last.items())
-            sums = "(chunks, words) = (SELECT count(*), coalesce(sum(length), 0) FROM chunks)"
+            sums = "(chunks, words) = (SELECT count(*), coalesce(sum(length), 0) FROM chunks) WHERE vault ="
             work.flush()
-            which = f"WHERE vault = {self.place.vault}"
-            work.raw.send(f"UPDATE quaid.vaults SET version = version + 1, {counters}, {sums} {which}")
+            work.raw.send(f"UPDATE quaid.vaults SET version = version + 1, {counters}, {sums} {self.place.vault}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -241,8 +237,7 @@ class PostgresIndex:
         with self._pool.connection() as raw:
             work, place = _Work(raw), self.place
             owners = _as_literal("" if place.owners is None else json.dumps(place.owners))
-            path = _as_literal(place.search_path)
-            begin = _BEGIN.format(mode=mode, columns=columns, lock=lock, vault=place.vault, owners=owners, path=path)
+            begin = _BEGIN.format(mode=mode, columns=columns, lock=lock, vault=place.vault, owners=owners)
             try:
                 row = raw.send(begin)[0]
                 work.version = row[0]

@@ -8,6 +8,8 @@ CREATE SCHEMA quaid;
 SET LOCAL search_path = quaid, pg_catalog, {extensions};
 GRANT USAGE ON SCHEMA quaid TO {server};
 
+CREATE FUNCTION quaid.search_path() RETURNS text LANGUAGE sql IMMUTABLE
+    AS $$ SELECT 'quaid, pg_catalog, {extensions}' $$;
 CREATE FUNCTION quaid.vault() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
     AS $$ SELECT nullif(current_setting('quaid.vault', true), '')::bigint $$;
 -- Null where nothing is hidden.

@@ -94,7 +94,6 @@ class IndexServer:
                     "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls "
                     "OR pg_has_role((SELECT relowner FROM pg_class WHERE oid = to_regclass('quaid.vaults')), 'MEMBER'))"
                 ).fetchone()
-                self._extensions = find_extensions(connection)
         except BaseException:
             self._pool.close()
             raise
@@ -108,8 +107,7 @@ class IndexServer:
         """
         with self._pool.connection() as connection:
             (vault,) = connection.execute("SELECT quaid.open_vault(%s)", (name,)).fetchone() or (0,)
-        path = f"quaid, pg_catalog, {self._extensions}"
-        return PostgresIndex(self._pool, Place(vault, name, path, None if owners is None else tuple(owners)))
+        return PostgresIndex(self._pool, Place(vault, name, None if owners is None else tuple(owners)))
 
     def close(self) -> None:
         self._pool.close()

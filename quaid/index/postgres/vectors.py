@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1024
 """Vectors that are inserted at a time."""
+_ALL = 1 << 31
 _HEAD_BYTES = 4
 """A vector is sent as its dimension and two empty bytes, then its numbers, the most significant byte first."""
 
@@ -93,10 +94,20 @@ class PgVectors:
 class QuestionVectors(VectorMatrix):
     """The cosines of one question: a server holds no vectors, and these not after it."""
 
+    _ranked: Sequence[tuple[int, float]] = ()
+
     def search(
         self, connection: IndexConnection, row: EmbedderRow, query: Any, limit: int, allowed: Any = None
     ) -> list[tuple[int, float]]:
-        return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
+        if query is not self._last:  # one question may be asked in two scopes
+            self._last, self._ranked = query, connection.vectors.search(row, query.astype("<f4").tobytes(), _ALL)
+        return [each for each in self._ranked if allowed is None or each[0] in allowed][:limit]
+
+    def cosines(
+        self, _connection: IndexConnection, _row: EmbedderRow, _query: Any, chunk_ids: Collection[int]
+    ) -> dict[int, float]:
+        compared = dict(self._ranked)
+        return {each: compared[each] for each in chunk_ids if each in compared}
 
 
 def _as_text(vector: bytes) -> str:
