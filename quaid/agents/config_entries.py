@@ -8,14 +8,16 @@ file of ours, such as a skill.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from quaid.agents.config_text import ConfigTextError, Syntax, edit, is_same, read
 
 Place = tuple[str | int, ...]
 
 
-class ConfigEntry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
     """One thing that Quaid adds at `path`. Of a hook, `value` is the whole group with its one handler; the `path` of a
     file is its title. `like` is a pattern for strings that are Quaid's, whatever installation they name.
     """

@@ -3,7 +3,6 @@
 import shlex
 import signal
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -80,7 +79,7 @@ def run_verify(invocation: Invocation) -> int:
     with invocation.open() as memory:
         found = memory.verify()
         if memory.settings.embedding.provider == "none":  # then nothing waits for a vector
-            found = replace(found, pending=0)
+            found = found._replace(pending=0)
     rows = known(
         ("index", styled("ok", "green") if found.ok else styled("different", "red")),
         ("notes", f"{found.notes:,}"),

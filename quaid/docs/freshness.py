@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from quaid.docs.doubts import CERTAIN, MOST_FLAGGED
 from quaid.errors import count
@@ -42,7 +42,8 @@ _MIN_STALE = 3
 """Documents that may be stale however few a project has."""
 
 
-class SourceCommit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SourceCommit:
     """A commit that changed a source; `when` is ISO 8601, UTC."""
 
     id: str
@@ -51,7 +52,8 @@ class SourceCommit(NamedTuple):
     subject: str
 
 
-class Doubt(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Doubt:
     """A changed symbol that a document names: `part` is what changed of it, `line` of the document (from 1, 0 where it
     has none) has the `sentence` in doubt, and `commit` changed the symbol.
     """
@@ -65,7 +67,8 @@ class Doubt(NamedTuple):
     commit: SourceCommit | None = None
 
 
-class SourceFinding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SourceFinding:
     """A change of one source of a document since the document was true, and `why` it matters in a few words.
 
     `path` and `old_path` (of a renamed one) are relative to `top`, the repository. `before` and `after` are blobs, None

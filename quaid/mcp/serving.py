@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import uvicorn
 from mcp.server.mcpserver import Context
@@ -63,8 +62,7 @@ FOR_ALL_VAULTS = ("memory_recall", "memory_get", "memory_search")
 READING = (*FOR_ALL_VAULTS, "memory_history")
 
 
-@dataclass(frozen=True, slots=True)
-class ServedCall:
+class ServedCall(NamedTuple):
     """The request that a tool answers. `key` identifies a write that may be repeated; the tool needs `scope`."""
 
     caller: Caller
@@ -97,7 +95,7 @@ class ServedTools(Server):
         started, outcome = time.perf_counter(), "failed"
         known = name if name in self._offered else "unknown"
         # The scope of the tool that runs, whatever was read from the request before.
-        call = replace(current.get(), scope=SCOPES.get(name, "read"))
+        call = current.get()._replace(scope=SCOPES.get(name, "read"))
         token = current.set(call)
         try:
             if call.vault:

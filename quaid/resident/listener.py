@@ -10,9 +10,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
@@ -41,8 +41,7 @@ _WARM_UP = ("recall", "--help")
 """Imports the command line and prints to nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(NamedTuple):
     """The process that listens for a vault: its number, what it is, since when (ISO 8601), its memory in MB."""
 
     pid: int
@@ -166,7 +165,7 @@ class Listener:
             except (OSError, ValueError):  # the peak, where the system does not report the current size
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
                 size = peak if sys.platform == "darwin" else peak << 10
-            about = asdict(Listening(os.getpid(), self._what, self._since, size >> 20))
+            about = Listening(os.getpid(), self._what, self._since, size >> 20)._asdict()
             connection.sendall(calls.pack_answer([(OUT, json.dumps(about).encode()), (EXIT, b"0")]))
             return False
         events = select.poll()

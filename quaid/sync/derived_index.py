@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from quaid.errors import QuaidError
 from quaid.index import contents, documents, vectors
@@ -276,8 +276,7 @@ MAX_DIFFERENCES = 20
 """Differences that `verify` lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(NamedTuple):
     """The result of `verify`: `manifest` is equal on two machines with equal files, `differences` are the first
     `MAX_DIFFERENCES`, as sentences.
     """

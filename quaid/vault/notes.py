@@ -518,6 +518,7 @@ _LINE = re.compile(
     r"(?P<value>[ \t]*\[[^\]\n]*\]*|[^\n,;{}]*)(?P<more>(?:\n[ \t-][^\n:=]*$)*)",
     re.IGNORECASE | re.MULTILINE,
 )
+_MAY_BE_PRIVATE = re.compile(r"private|[^\x00-\x7f]", re.IGNORECASE)
 _PRIVATE_ITEM = re.compile(r"[-:=,\[][ \t]*[\"'#]*private[\"']*[ \t]*(?:[,\]}]|$)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -546,9 +547,7 @@ def _list_owner_marks(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         name, texts = re.sub(r"[\W_]", "", _fold(key)), [*list_texts(value)]
         if name in _OWNER_KEYS | _PRIVACY_KEYS:
             yield from ((name, text) for text in texts)
-        elif name != "keywords" and any(
-            _words(text) == "private" for text in texts if not text.isascii() or "private" in text.lower()
-        ):
+        elif name != "keywords" and any(_MAY_BE_PRIVATE.search(text) and _words(text) == "private" for text in texts):
             yield "private", "private"
         for item in value if isinstance(value, list) else [value]:
             yield from _list_owner_marks(item) if isinstance(item, Mapping) else ()

@@ -7,9 +7,9 @@ at the faded facts first: it proposes to forget one, to give it more time, or to
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document, find_protected
@@ -37,8 +37,7 @@ _CAN_FADE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FadedFact:
+class FadedFact(NamedTuple):
     """A fact that fades, perhaps below the floor. `confidence` is what is left of the original `sure`; `last` is the
     day (ISO) it was used or learned. Only facts below the floor have their text.
     """
@@ -154,7 +153,7 @@ def _list_faded(context: TaskContext) -> list[FadedFact]:
         if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
             confirmed.add(doc_id)
     facts = documents.fetch_candidates(index, documents.first_chunks(index, below.keys() - confirmed)).values()
-    found = [replace(below[fact.doc_id], document=fact) for fact in facts]
+    found = [below[fact.doc_id]._replace(document=fact) for fact in facts]
     faded = sorted(found, key=lambda one: (one.confidence, one.document.path))
     faded = [one for one in faded if not {one.key, one.pin_key} & context.vetoed]
     until = {key: judgement.until for key, judgement in read_judgements(context, (one.key for one in faded)).items()}
