@@ -22,8 +22,6 @@ from quaid.vault.layout import Layout
 
 _CLAIMED = "claimed"
 """The fact of an index that lists the ids of those notes whose marks are somebody else's claim."""
-_LOOK_S = 0.1
-"""How often a checkout that is under way is looked at."""
 
 
 class Indexer(DerivedIndex):
@@ -119,7 +117,7 @@ class Indexer(DerivedIndex):
             history = History(self.root, self._settings.git)
             until = time.monotonic() + self._settings.git.wait_s
             while history.state().locked and time.monotonic() < until:  # a checkout moves HEAD when all files are there
-                time.sleep(_LOOK_S)
+                time.sleep(0.1)
             missing = history.tracked_missing(sorted(missing))
             if emptied := {path for path in missing if files.is_file_in(self.root, path)}:
                 missing -= emptied.difference(history.uncommitted())

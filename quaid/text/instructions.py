@@ -2,16 +2,6 @@
 
 import re
 
-SIGNS = (
-    *("always", "never", "whenever", "every time", "from now on", "going forward", "when i ask"),
-    *("immer", "niemals", "künftig", "ab jetzt", "von nun an", "in zukunft", "wenn ich nach"),
-    *("toujours", "jamais", "désormais", "dorénavant", "à partir de maintenant", "quand je demande"),
-    *("siempre", "nunca", "a partir de ahora", "de ahora en adelante", "cuando pregunte"),
-    *("sempre", "a partir de agora", "de agora em diante", "quando eu perguntar", "d'ora in poi", "quando chiedo"),
-    *("altijd", "nooit", "voortaan", "zawsze", "nigdy", "od teraz", "всегда", "никогда", "отныне"),
-    *("总是", "永远", "以后", "从现在起", "每次", "いつも", "必ず", "今後", "これから"),
-)
-"""Words and runs of words, one of which every standing instruction has."""
 _START = (
     r"(?:^|[.!?;:\n。]\s*)"
     r"(?:(?:please|and|also|but|so|ok(?:ay)?|bitte|por favor|s'il te pla[iî]t|per favore),?\s+)*"

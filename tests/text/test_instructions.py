@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.text.instructions import SIGNS, is_instruction
+from quaid.text.instructions import is_instruction
 
 
 @pytest.mark.parametrize("text", [
@@ -20,7 +20,6 @@ from quaid.text.instructions import SIGNS, is_instruction
 ])  # fmt: skip
 def test_an_instruction_is_recognised(text):
     assert is_instruction(text)
-    assert any(sign in text.casefold() for sign in SIGNS)
 
 
 @pytest.mark.parametrize("text", [
