@@ -17,7 +17,8 @@ _DUMPED = {
     "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
     "durability, speaker, source, session, project, technical, pinned, verified, confirmations, created, "
     "valid_from, valid_until, superseded_by, problems",
-    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, passage, text_key",
+    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, passage, days, "
+    "instructs, text_key",
     "passages": "path, ordinal, heading, passages.text, first_line, last_line",
     "names": "path, position, name_key, name",
     "edges": "path, subject_key, relation, object_key, subject, object",
