@@ -106,7 +106,9 @@ def watched(vault: Vault) -> Iterator[Watched]:
 def test_a_save_makes_it_look_at_that_note_alone(vault, monkeypatch):
     looked: list[object] = []
     listing = Indexer.list_files
-    monkeypatch.setattr(Indexer, "list_files", lambda self, only: looked.append(only) or listing(self, only))
+    monkeypatch.setattr(
+        Indexer, "list_files", lambda self, only, *rest: looked.append(only) or listing(self, only, *rest)
+    )
     with following(vault) as watched:
         looked.clear()
         vault.write("facts/one.md", "A fact about quinces\n")

@@ -145,7 +145,7 @@ def test_the_log_looks_at_the_files_that_it_names_and_at_no_others(vault, monkey
     told(vault)  # by now all that was written a moment before it was read is known to be old
     swept = []
     list_notes = files.list_notes
-    monkeypatch.setattr(files, "list_notes", lambda root: swept.append(root) or list_notes(root))
+    monkeypatch.setattr(files, "list_notes", lambda root, *rest: swept.append(root) or list_notes(root, *rest))
     told(vault)
     assert not swept
     vault.write("notes/leg.md", "---\nowner: tom\nprivacy: private\n---\nA wooden leg.\n")

@@ -247,7 +247,7 @@ class PostgresIndex:
                 raw.send("COMMIT")
             except BaseException as error:
                 with suppress(psycopg.Error):  # the connection may be gone, and the transaction with it
-                    raw.execute("ROLLBACK")
+                    raw.send("ROLLBACK")
                 if isinstance(error, psycopg.errors.LockNotAvailable):
                     raise LockedError("Another Quaid process is updating the index") from error
                 raise

@@ -86,7 +86,7 @@ class IndexServer:
     def __init__(self, uri: str, max_connections: int = 8) -> None:
         self._pool: ConnectionPool[Raw] = ConnectionPool(
             uri, min_size=1, max_size=max_connections, open=True,
-            connection_class=Raw, kwargs={"autocommit": True},
+            connection_class=Raw, kwargs={"autocommit": True, "prepare_threshold": None},
         )  # fmt: skip
         try:
             with self._pool.connection() as connection:
