@@ -11,9 +11,9 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_006,
+    "lines": 75_992,
     "record classes": 303,
-    "record fields": 1_782,
+    "record fields": 1_780,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 6.0,
