@@ -120,6 +120,23 @@ MAX_CACHED_CHUNKS = 3_000_000
 """The maximum of cached chunks of all words, at 16 bytes each. The least recently used words are evicted first."""
 
 
+def list_best(
+    ids: "npt.NDArray[np.int64]", scores: "npt.NDArray[Any]", limit: int, allowed: Collection[int] | None = None
+) -> list[tuple[int, float]]:
+    """Return (chunk_id, score) of the best, of those in `allowed` if it is given; of equals the lower chunk_id."""
+    import numpy as np
+
+    if allowed is not None:
+        within = np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))
+        ids, scores = ids[within], scores[within]
+    if len(ids) > limit:
+        # Everything at least as good as the last one that fits: which of equal ones that is, the order below tells.
+        fits = scores >= scores[np.argpartition(-scores, limit - 1)[limit - 1]]
+        ids, scores = ids[fits], scores[fits]
+    order = np.lexsort((ids, -scores))[:limit]
+    return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+
 class Postings:
     """The words of one index that were asked for, each with its chunks and their bm25."""
 
@@ -174,12 +191,7 @@ class Postings:
             seen = seen[seen < len(scores)]
             ids = np.sort(seen[scores[seen] > 0])
         scores = scores[ids]
-        if len(ids) > limit:
-            # Everything at least as good as the last one that fits: which of equal ones that is, the order below tells.
-            fits = scores >= scores[np.argpartition(-scores, limit - 1)[limit - 1]]
-            ids, scores = ids[fits], scores[fits]
-        order = np.lexsort((ids, -scores))[:limit]
-        return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+        return list_best(ids, scores, limit)
 
     def _split(
         self, connection: IndexConnection, words: Sequence[str], limit: int, seen: "npt.NDArray[np.int64] | None"

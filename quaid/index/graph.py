@@ -55,7 +55,7 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
     among = f"IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}"
     rows = connection.execute(
         # CROSS JOIN: from the names to their notes. SQLite would rather look at all notes.
-        "SELECT named.called, same.name_key, 0 AS of_edge FROM ("
+        "SELECT named.called, same.name_key, 0 AS is_end FROM ("
         "SELECT name_key AS called, doc_id FROM json_each(:wanted) AS wanted CROSS JOIN names "
         f"ON name_key = wanted.value CROSS JOIN documents d USING (doc_id) WHERE {_IS_ENTITY} {scope.and_documents} "
         "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
@@ -64,12 +64,12 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
         f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}"
         ") AS named CROSS JOIN names same ON same.doc_id = named.doc_id "
         f"UNION SELECT subject_key, subject_key, 1 {edges} subject_key {among} "
-        f"UNION SELECT object_key, object_key, 1 {edges} object_key {among} ORDER BY of_edge",
+        f"UNION SELECT object_key, object_key, 1 {edges} object_key {among} ORDER BY is_end",
         {"wanted": json.dumps(list(keys)), **scope.values},
     )
     found: dict[str, set[str]] = {}
-    for key, name, of_edge in rows:
-        if not of_edge or key not in found:
+    for key, name, is_end in rows:
+        if not is_end or key not in found:
             found.setdefault(key, set()).add(name)
     return found
 

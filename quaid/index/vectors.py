@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quaid.index import contents
+from quaid.index import contents, fulltext
 from quaid.index.port import EmbedderRow, IndexConnection
 from quaid.model import name_key
 
@@ -288,9 +288,7 @@ class VectorMatrix:
             unlike = unlike[rows]
             rows = rows[unlike <= np.searchsorted(np.cumsum(np.bincount(unlike)), count)]
         cosines = self._products(rows, query)
-        ids = self._ids[rows]
-        order = np.lexsort((ids, -cosines))[:limit]
-        return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
+        return fulltext.list_best(self._ids[rows], cosines, limit)
 
     def cosines(
         self, connection: IndexConnection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]

@@ -249,6 +249,7 @@ _Folder = tuple[list[tuple[str, int, int, int, int]], dict[str, str], list[str]]
 
 
 def list_folder(root: Path, prefix: str) -> _Folder:
+    """Return what is in the folder `prefix` of a vault. OSError: the vault itself cannot be opened."""
     try:
         entries = os.scandir(f"{root}/{prefix}")
     except OSError as error:
@@ -261,6 +262,7 @@ def list_folder(root: Path, prefix: str) -> _Folder:
 
 
 def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
+    """Return the entries of the folder `prefix`: its notes, what is passed over, and its folders."""
     rows, passed_over, below = list[tuple[str, int, int, int, int]](), dict[str, str](), list[str]()
     is_note_name, is_regular, is_plain = layout.is_note_name, stat.S_ISREG, prefix.isascii()
     for entry in entries:

@@ -294,7 +294,7 @@ class Statement(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def translate(statement: str) -> Statement:
-    """Return what PostgreSQL is asked instead: `IN` of a list is `= ANY` of an array, for which an index is used; the
+    """Return the statement for PostgreSQL: `IN` of a list is `= ANY` of an array, for which an index is used; the
     hint of a CROSS JOIN means nothing to it.
     """
     values: dict[tuple[str, str], int] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from quaid.index.fulltext import list_best
 from quaid.index.port import EmbedderRow, IndexConnection
-from quaid.index.postgres.words import list_best
 from quaid.index.vectors import VectorMatrix
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class PgVectors:
 
 
 class QuestionVectors(VectorMatrix):
-    """The cosines of one question: a server holds no vectors, and these not after it."""
+    """The cosines of one question, which a server forgets afterwards."""
 
     _ranked: Sequence[tuple[int, float]] = ()
 
@@ -104,9 +104,9 @@ class QuestionVectors(VectorMatrix):
         return [each for each in self._ranked if allowed is None or each[0] in allowed][:limit]
 
     def cosines(
-        self, _connection: IndexConnection, _row: EmbedderRow, _query: Any, chunk_ids: Collection[int]
+        self, connection: IndexConnection, row: EmbedderRow, query: Any, chunk_ids: Collection[int]
     ) -> dict[int, float]:
-        compared = dict(self._ranked)
+        compared = dict(self.search(connection, row, query, _ALL))
         return {each: compared[each] for each in chunk_ids if each in compared}
 
 

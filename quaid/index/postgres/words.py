@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quaid.index.fulltext import WEIGHTS, Postings, match_any, search
+from quaid.index.fulltext import WEIGHTS, Postings, list_best, match_any, search
 from quaid.index.sqlite.connection import tokenize
 from quaid.text.words import segmented
 
@@ -96,8 +96,8 @@ class PgWords:
         return ids, scores
 
     def _find(self, match: str) -> Iterator[tuple[float, float, Any, Any, Any]]:
-        """Yield of each word and phrase how many chunks of the vault have it not for one that has, the mean length of
-        all chunks, those that have it, their lengths, and how often it is there, by column.
+        """Yield for each word and phrase the number of chunks without it for each that has it, the mean length of all
+        chunks, the chunks that have it, their lengths, and how often they have it, weighed by column.
         """
         import numpy as np
 
@@ -153,21 +153,8 @@ def list_ranks() -> tuple[Any, Any]:
     return ranks[order], (texts + WEIGHTS[2] * keywords)[order]
 
 
-def list_best(
-    ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int, allowed: Collection[int] | None
-) -> list[tuple[int, float]]:
-    """Return (chunk_id, score) of the best, of those in `allowed` if it is given; of equals the lower chunk_id."""
-    import numpy as np
-
-    if allowed is not None:
-        within = np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))
-        ids, scores = ids[within], scores[within]
-    order = np.lexsort((ids, -scores))[:limit]
-    return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
-
-
 class QuestionWords(Postings):
-    """The words of one question: a server holds none of them after it."""
+    """The words of one question, which a server forgets afterwards."""
 
     def is_quick(self, _connection: IndexConnection, _words: Sequence[str]) -> bool:
         """Return True: a thread would only wait for PostgreSQL."""
