@@ -141,5 +141,5 @@ def reorder(scores: Mapping[int, float], logits: Mapping[int, float]) -> dict[in
     before = {chunk_id: scores[chunk_id] for chunk_id in logits}
     scaled, scaled_logits = (min_max([*each.items()], min(each.values(), default=0.0)) for each in (before, logits))
     fused = convex(scaled, scaled_logits, SHARE)
-    order = sorted(before, key=lambda chunk_id: -fused[chunk_id])
+    order = sorted(before, key=lambda chunk_id: (-fused[chunk_id], -before[chunk_id]))
     return dict(zip(order, sorted(before.values(), reverse=True), strict=True))
