@@ -22,4 +22,4 @@ _INSTRUCTION = (
 
 def is_instruction(text: str) -> bool:
     """Return whether `text` has a standing instruction: `Always give prices with tax when I ask about costs.`"""
-    return re.search(_INSTRUCTION, text, re.IGNORECASE) is not None
+    return re.search(_INSTRUCTION, text.lower()) is not None

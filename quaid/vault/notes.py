@@ -14,7 +14,7 @@ from calendar import month_name
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -78,7 +78,8 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     head = frontmatter.parse(text)
     kind = place.kind_of(rel_path, head.fields)
     conflict = kind is not Kind.EPISODE and markdown.has_conflict_markers(text)
-    head = replace(head, problems=(*problems, *head.problems, *([CONFLICT_PROBLEM] * conflict)))
+    if problems or conflict:
+        head = replace(head, problems=(*problems, *head.problems, *([CONFLICT_PROBLEM] * conflict)))
     return _make_note(rel_path, data, kind, text, head, place, is_own=kind not in _WITH_HEAD and not place.is_managed)
 
 
@@ -509,6 +510,7 @@ OPEN = frozenset({"shared", "public"})
 """The words that show a note to everyone."""
 _OWNER_KEYS = frozenset({"owner", "owners"})
 _PRIVACY_KEYS = frozenset({"privacy", "private", "visibility", "confidential"})
+_MARK_KEYS = _OWNER_KEYS | _PRIVACY_KEYS
 _DENIED = frozenset({"false", "no", "off", "0"})
 """`private: false` states nothing."""
 _MAX_CHARS = 4_000
@@ -544,12 +546,13 @@ def read_ownership(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> t
 def _list_owner_marks(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (key, value) of the marks in a head, at any depth; the item `private` is a mark under any key."""
     for key, value in fields.items():
-        name, texts = re.sub(r"[\W_]", "", _fold(key)), [*list_texts(value)]
-        if name in _OWNER_KEYS | _PRIVACY_KEYS:
+        name, is_text = _words(key).replace(" ", ""), isinstance(value, str)
+        texts = [value[:_MAX_TEXT_CHARS]] if is_text else [*list_texts(value)]
+        if name in _MARK_KEYS:
             yield from ((name, text) for text in texts)
         elif name != "keywords" and any(_MAY_BE_PRIVATE.search(text) and _words(text) == "private" for text in texts):
             yield "private", "private"
-        for item in value if isinstance(value, list) else [value]:
+        for item in () if is_text else value if isinstance(value, list) else [value]:
             yield from _list_owner_marks(item) if isinstance(item, Mapping) else ()
 
 
@@ -565,6 +568,7 @@ def _list_owner_lines(text: str) -> Iterator[tuple[str, str]]:
         yield "private", "private"
 
 
+@lru_cache(maxsize=1024)
 def _words(value: str) -> str:
     return re.sub(r"[\W_]+", " ", _fold(value)).strip()
 

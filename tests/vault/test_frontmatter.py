@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from textwrap import dedent
@@ -288,6 +289,22 @@ def test_parse_bears_everything_that_is_syntax(inside):
 def test_parse_bears_any_bytes(data):
     parse("---\n" + data.decode("utf-8", "replace") + "\n---\n")
     parse(data.decode("latin-1"))
+
+
+PLAIN = st.from_regex(
+    r"[A-Za-z0-9_][A-Za-z0-9_]{0,3}(: |:)[A-Za-z0-9][-A-Za-z0-9_ .,;/@()'+:#\u00e9\t]{0,9}", fullmatch=True
+)
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=3))
+@example(["a: 2026-11-20T14:30:00Z", "b: x  y", "null: null", "a: 0o7"])
+@settings(max_examples=examples(200))
+def test_a_head_of_plain_lines_is_read_as_yaml_reads_it(lines):
+    head = "".join(f"{line}\n" for line in lines)
+    with pytest.MonkeyPatch.context() as patch:
+        found = parse(f"---\n{head}---\nbody")
+        patch.setattr(frontmatter, "_PLAIN_HEAD", re.compile("(?!)"))
+        assert parse(f"---\n{head}---\nbody") == found
 
 
 def test_scalars_are_read_as_written():
