@@ -118,8 +118,8 @@ class Mirror:
             if old and known and (found := find_returned(self.git, head, old, known)):
                 raise PurgedError(self.branch, found, _ASK_OWNER, _WAY_OUT)
             # The second one is HEAD here, and not fetched to: git would take it for a branch that is worked on.
-            for ref in (MIRRORED, f"refs/heads/{self.branch}"):
-                self.git.query("update-ref", ref, head)
+            moves = "".join(f"update {ref} {head}\n" for ref in (MIRRORED, f"refs/heads/{self.branch}"))
+            self.git.read("note what was fetched", "update-ref", "--stdin", stdin=moves.encode())
         return head
 
     def head(self) -> str | None:

@@ -154,34 +154,31 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         instructs = is_owners and is_instruction(chunk.text)
         values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, days, instructs, key)
         fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
-    connection.executemany(
-        "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
-        [
-            (doc_id, one.ordinal, json.dumps(one.heading, ensure_ascii=False), one.text, one.first_line, one.last_line)
-            for one in note.passages
-        ],
-    )
     # Its title is the last of its names.
     called: dict[str, str] = {}
     for name in (*note.names, note.title):
         called.setdefault(name_key(name), name)
-    names = [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())]
-    connection.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
-    connection.executemany(
-        "INSERT INTO edges VALUES (?,?,?,?,?,?)",
-        [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],
-    )
     targets = dict.fromkeys(
         name_key(key) for target in note.links for key in (note_name(target), target if "/" in target else "") if key
     )
-    connection.executemany("INSERT INTO links VALUES (?,?)", [(doc_id, key) for key in targets])
-    connection.executemany(
-        "INSERT INTO pending VALUES (?,?,?,?)",
-        [(doc_id, *(name_key(note_name(each)) for each in (e.subject, e.object)), e.relation) for e in note.pending],
-    )
-    connection.executemany(
-        "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
-    )
+    of_note: Mapping[str, Sequence[tuple[Any, ...]]] = {
+        "passages (doc_id, ordinal, heading, text, first_line, last_line)": [
+            (doc_id, one.ordinal, json.dumps(one.heading, ensure_ascii=False), one.text, one.first_line, one.last_line)
+            for one in note.passages
+        ],
+        "names": [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())],
+        "edges": [
+            (doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges
+        ],
+        "links": [(doc_id, key) for key in targets],
+        "pending": [
+            (doc_id, *(name_key(note_name(each)) for each in (e.subject, e.object)), e.relation) for e in note.pending
+        ],
+        "citations": [(doc_id, c.episode, c.turn) for c in note.citations],
+    }
+    for table, rows in of_note.items():
+        if rows:
+            connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
     return doc_id
 
 

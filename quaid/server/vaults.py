@@ -358,9 +358,11 @@ def _write_words(index: IndexConnection, revisions: Revisions, found: CommitCont
     long = (file.rel_path[:MAX_PATH] for file in found.notes if len(file.rel_path) > MAX_PATH)
     too_long = dict.fromkeys(long, f"has a path of more than {MAX_PATH} characters")
     known = {path for path, _ in documents.list_known(index)}
-    changed = {file.rel_path for files in revisions.compare(before, found.point.id) for file in files if file}
-    if any(PurePosixPath(path).name == ATTRIBUTES for path in changed):  # which say how git hands out every file
-        changed = set(listed)
+    changed = set(listed)
+    if before is not None:
+        differ = {file.rel_path for files in revisions.compare(before, found.point.id) for file in files if file}
+        if not any(PurePosixPath(path).name == ATTRIBUTES for path in differ):  # which say how git hands out every file
+            changed = differ
     wanted = [listed[path] for path in sorted((listed.keys() - known) | changed) if path in listed]
     gone = sorted(known - listed.keys())
     for path in gone:

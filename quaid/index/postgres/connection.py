@@ -118,7 +118,7 @@ class _Work:
     def flush(self) -> None:
         """Insert the rows that wait."""
         if self.rows:
-            self.raw.send(";".join(f"{head} VALUES {','.join(rows)}" for head, rows in self.rows.items()))
+            self.raw.send(clean_text(";".join(f"{head} VALUES {','.join(rows)}" for head, rows in self.rows.items())))
             self.rows, self.size = {}, 0
 
 
@@ -179,20 +179,19 @@ class PostgresIndex:
         """Run an INSERT with all its rows at once, another statement with one after the other."""
         head, mark, _ = statement.partition(" VALUES ")
         with self._working(writes=True) as work:
-            for row in values:
-                if mark:
-                    self._insert_row(work, head, list(row))
-                else:
-                    self.execute(statement, row)
+            if mark:
+                self._insert_rows(work, head, values)
+            for row in () if mark else values:
+                self.execute(statement, row)
 
-    def _insert_row(self, work: _Work, head: str, row: Sequence[Any]) -> None:
+    def _insert_rows(self, work: _Work, head: str, rows: Iterable[Any]) -> None:
         table = head.split()[2]
         most = MAX_KEY if table in KEYED else None
-        stored = [value[:most] if isinstance(value, str) else value for value in row]
-        if table in NOTE_TABLES:
-            stored += [self.place.vault, work.private_to]
+        added = (self.place.vault, work.private_to) if table in NOTE_TABLES else ()
+        if added:
             head = f"{head.removesuffix(')')}, vault, private_to)" if head.endswith(")") else head
-        work.insert(head, f"({','.join(map(_as_literal, stored))})")
+        for row in rows:
+            work.insert(head, f"({','.join([_as_literal(value, most) for value in (*row, *added)])})")
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
         """Add a row with the next number of the vault; that of a chunk has its words."""
@@ -207,7 +206,7 @@ class PostgresIndex:
                 columns += ", stems, length"
                 texts = (row["text"], row["context"], row["keywords"])
                 values = [*values, *make_vector(self.place.vault, texts)]
-            self._insert_row(work, f"INSERT INTO {table} ({column}, {columns})", [number, *values])
+            self._insert_rows(work, f"INSERT INTO {table} ({column}, {columns})", [(number, *values)])
         return number
 
     @contextmanager
@@ -339,10 +338,10 @@ def _as_text(value: Any, kind: str = "") -> bytes | None:
     return clean_text(value).encode() if isinstance(value, str) else f"{value:d}".encode()
 
 
-def _as_literal(value: Any) -> str:
-    """Return a value as a statement has it."""
+def _as_literal(value: Any, most: int | None = None) -> str:
+    """Return a value as a statement has it, of a text the first `most` characters."""
     if isinstance(value, str):
-        return "'" + clean_text(value).replace("'", "''") + "'"
+        return "'" + value[:most].replace("'", "''") + "'"
     return "NULL" if value is None else repr(int(value) if isinstance(value, bool) else value)
 
 

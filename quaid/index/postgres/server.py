@@ -47,9 +47,10 @@ def install(uri: str, server: str) -> None:
     """
     with psycopg.connect(uri) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        place = connection.execute("SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'")
         script = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
         script = script.format(
-            server=sql.Identifier(server).as_string(connection), extensions=find_extensions(connection),
+            server=sql.Identifier(server).as_string(connection), extensions=(place.fetchone() or ("",))[0],
             tables=f"{{{','.join(TABLES)}}}", of_a_note=f"{{{','.join(NOTE_TABLES)}}}", copied=copy_tables(),
         )  # fmt: skip
         connection.execute(cast("Any", script))
@@ -111,12 +112,3 @@ class IndexServer:
 
     def close(self) -> None:
         self._pool.close()
-
-
-def find_extensions(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
-    """Return the schema that pgvector is in, quoted."""
-    row = connection.execute(
-        "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
-    ).fetchone()
-    assert row is not None, "pgvector is not installed"
-    return str(sql.Identifier(row[0]).as_string(connection))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quaid.index.fulltext import list_best
 from quaid.index.port import EmbedderRow, IndexConnection
-from quaid.index.vectors import VectorMatrix
+from quaid.index.vectors import MIN_EXACT, VectorMatrix
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from quaid.index.postgres.connection import PostgresIndex
 
-BLOCK = 1024
-"""Vectors that are inserted at a time."""
-_ALL = 1 << 31
 _HEAD_BYTES = 4
 """A vector is sent as its dimension and two empty bytes, then its numbers, the most significant byte first."""
 
@@ -41,14 +35,12 @@ class PgVectors:
         return f"SELECT chunk_id FROM vectors WHERE embedder_id = {row.embedder_id:d}"
 
     def insert(self, row: EmbedderRow, items: Sequence[tuple[int, bytes]]) -> None:
-        for start in range(0, len(items), BLOCK):
-            chunk_ids, made = zip(*items[start : start + BLOCK], strict=True)
-            self._index.execute(
-                "INSERT INTO vectors (embedder_id, chunk_id, embedding, vault, private_to) "
-                "SELECT ?, chunk_id, given.embedding, vault, private_to FROM unnest(CAST(? AS int[]), "
-                "CAST(? AS vector[])) AS given (chunk_id, embedding) JOIN chunks USING (chunk_id)",
-                (row.embedder_id, list(chunk_ids), [*map(_as_text, made)]),
-            )
+        self._index.execute(
+            "INSERT INTO vectors (embedder_id, chunk_id, embedding, vault, private_to) "
+            "SELECT ?, chunk_id, given.embedding, vault, private_to FROM unnest(CAST(? AS int[]), "
+            "CAST(? AS vector[])) AS given (chunk_id, embedding) JOIN chunks USING (chunk_id)",
+            (row.embedder_id, [chunk_id for chunk_id, _ in items], [_as_text(vector) for _, vector in items]),
+        )
 
     def remove(self, row: EmbedderRow, chunk_ids: Sequence[int]) -> None:
         self._index.execute(
@@ -59,20 +51,13 @@ class PgVectors:
     def search(
         self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        return list_best(*self.compare(row, query), limit, allowed)
-
-    def compare(self, row: EmbedderRow, query: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return all chunks that have a vector, ascending, and the cosine similarity of each."""
-        import numpy as np
-
-        sent = self._index.execute(
-            "SELECT string_agg(int4send(chunk_id) || float8send(1 - (embedding <=> CAST(? AS vector))), '' "
-            "ORDER BY chunk_id) FROM vectors WHERE embedder_id = ?",
-            (_as_text(query), row.embedder_id),
-        ).get
-        found = np.frombuffer(sent or b"", [("chunk_id", ">i4"), ("cosine", ">f8")])
-        found = found[np.isfinite(found["cosine"])]  # that of a vector which is zero is no number
-        return found["chunk_id"].astype(np.int64), found["cosine"].astype(np.float64)
+        within = "" if allowed is None else "AND chunk_id = ANY (CAST(? AS int[]))"
+        return self._index.execute(
+            # The distance of a vector that is zero is no number, which comes last.
+            "SELECT chunk_id, 1 - distance FROM (SELECT chunk_id, embedding <=> CAST(? AS vector) AS distance "
+            f"FROM vectors WHERE embedder_id = ? {within} ORDER BY 2, 1 LIMIT ?) found WHERE distance <> 'NaN'",
+            (_as_text(query), row.embedder_id, *([list(allowed)] if allowed is not None else ()), limit),
+        ).fetchall()
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
         import numpy as np
@@ -92,21 +77,32 @@ class PgVectors:
 
 
 class QuestionVectors(VectorMatrix):
-    """The cosines of one question, which a server forgets afterwards."""
+    """The nearest of one question, which a server forgets afterwards."""
 
-    _ranked: Sequence[tuple[int, float]] = ()
+    _nearest: Mapping[int, float] = {}
+    """At least `MIN_EXACT` chunks and the cosine of each; of fewer, all that have one."""
 
     def search(
         self, connection: IndexConnection, row: EmbedderRow, query: Any, limit: int, allowed: Any = None
     ) -> list[tuple[int, float]]:
         if query is not self._last:  # one question may be asked in two scopes
-            self._last, self._ranked = query, connection.vectors.search(row, query.astype("<f4").tobytes(), _ALL)
-        return [each for each in self._ranked if allowed is None or each[0] in allowed][:limit]
+            nearest = connection.vectors.search(row, query.astype("<f4").tobytes(), max(limit, MIN_EXACT))
+            self._last, self._nearest = query, dict(nearest)
+        found = (each for each in self._nearest.items() if allowed is None or each[0] in allowed)
+        best = list(islice(found, limit))
+        if len(best) < limit and len(self._nearest) >= MIN_EXACT:
+            best = connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
+        return best
 
     def cosines(
         self, connection: IndexConnection, row: EmbedderRow, query: Any, chunk_ids: Collection[int]
     ) -> dict[int, float]:
-        compared = dict(self.search(connection, row, query, _ALL))
+        self.search(connection, row, query, 0)
+        compared = self._nearest
+        others = [each for each in chunk_ids if each not in compared] if len(compared) >= MIN_EXACT else ()
+        if others:
+            found = connection.vectors.search(row, query.astype("<f4").tobytes(), len(others), others)
+            compared = {**compared, **dict(found)}
         return {each: compared[each] for each in chunk_ids if each in compared}
 
 
