@@ -27,7 +27,7 @@ COMMANDS = (
     ("status",),
     ("doctor",),
 )
-PAGES = ("/", "/?q=milk", "/timeline", "/graph", "/health")
+PAGES = ("/ask", "/ask?q=milk", "/timeline", "/graph", "/health")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
 
 

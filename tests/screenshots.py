@@ -70,7 +70,7 @@ def main() -> None:
             for question in QUESTIONS:
                 memory.recall(question)
         wide = {
-            "ask": f"/?q={quote(QUESTIONS[0])}",
+            "ask": f"/ask?q={quote(QUESTIONS[0])}",
             "memory": f"/memory/{milk}",
             "review": "/review",
             "nights": "/nights",

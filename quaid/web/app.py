@@ -23,7 +23,7 @@ from quaid.timeline.undo import ChangeNotFoundError
 from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, without_message
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
-from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, Page, View
+from quaid.web.routes import ACTIONS, FILES, FIRST_PAGE, MESSAGES, PAGES, Action, Page, View
 from quaid.web.templating import make_environment, to_json
 
 HERE = Path(__file__).parent
@@ -43,11 +43,12 @@ class Site:
         self._writing = Worker("writing", root)
         self._slow = Worker("slow", root)
         self._live = Live(root, self._reading, ending)
-        self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
+        self._templates = make_environment(root.name, keys.form, [page for page in PAGES if page.title])
 
     def routes(self) -> list[Route | Mount]:
         return [
             *(self._route(page.path, page, is_slow=page.is_slow) for page in PAGES),
+            Route("/", lambda _: RedirectResponse(FIRST_PAGE, 303)),
             *(self._route(action.path, action, is_slow=action.is_slow) for action in ACTIONS),
             *(self._route(path, view) for path, view in FILES.items()),
             Route(LIVE, self._live.answer),
@@ -76,8 +77,8 @@ class Site:
 
         def prepare(memory: Memory) -> None:
             memory.freshness.listen()
-            request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
-            self._respond(PAGES[0], memory, request)
+            request = Request({"type": "http", "method": "GET", "path": FIRST_PAGE, "query_string": b"", "headers": []})
+            self._respond(next(page for page in PAGES if page.path == FIRST_PAGE), memory, request)
 
         # What fails here fails again, with a message, when a page is requested.
         self._reading.submit(prepare)

@@ -49,21 +49,23 @@ class Action(NamedTuple):
     is_slow: bool = False
 
 
+FIRST_PAGE = "/ask"
+"""The page that `/` leads to."""
 PAGES = (
-    Page("/", "ask.html", show_ask, "Ask"),
+    Page("/ask", "ask.html", show_ask, "Ask"),
+    Page("/review", "review.html", show_review, "Review", count_open),
+    Page("/timeline", "timeline.html", show_timeline, "Timeline"),
+    Page("/graph", "graph.html", show_graph, "Graph"),
+    Page("/nights", "nights.html", show_nights, "Nights"),
+    Page("/projects", "projects.html", show_projects, "Projects"),
+    Page("/health", "health.html", show_health, "Health"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
     Page("/edit/{reference:path}", "edit.html", show_edit),
-    Page("/review", "review.html", show_review, "Review", count_open),
-    Page("/nights", "nights.html", show_nights, "Nights"),
     Page("/nights/{run}", "night.html", show_night),
     Page("/change/{commit}", "change.html", show_change),
-    Page("/timeline", "timeline.html", show_timeline, "Timeline"),
     Page("/session/{reference:path}", "session.html", show_session),
-    Page("/graph", "graph.html", show_graph, "Graph"),
-    Page("/health", "health.html", show_health, "Health"),
     Page("/health/fading", "fading.html", show_fading, is_slow=True),
     Page("/health/checks", "checks.html", show_checks, is_slow=True),
-    Page("/projects", "projects.html", show_projects, "Projects"),
     Page("/projects/{name}", "project.html", show_project),
     Page("/projects/{name}/check", "project.html", show_checked, is_slow=True),
     Page("/projects/{name}/document", "document.html", show_document, is_slow=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from quaid.model import note_name
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 from quaid.text.quoting import short_id
+from quaid.vault.notes import format_day
 from quaid.web.guard import FORM_TOKEN
 
 if TYPE_CHECKING:
@@ -25,8 +27,11 @@ MAX_CACHED = 20_000
 """Texts whose printed form is cached: a page that is loaded again, as most are, has the same."""
 
 
-def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment:
-    """Return the environment of all templates. `exactly` prints a text as it is, for a form that sends it back."""
+def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) -> Environment:
+    """Return the environment of all templates of a vault.
+
+    `exactly` prints a text as it is, for a form that sends it back.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -37,10 +42,18 @@ def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment
         auto_reload=False,
     )
     field = Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, form_token)
-    environment.globals |= {"navigation": navigation, "form_token": field.__html__, "memory_path": memory_path}
+    environment.globals |= {
+        "vault": vault,
+        "navigation": navigation,
+        "form_token": field.__html__,
+        "memory_path": memory_path,
+        "zone": machine_zone,
+    }
     environment.filters |= {
         "exactly": lambda text: Markup(escape(text)),  # noqa: S704 - escaped just here
         "moment": format_moment,
+        "when": mark_moment,
+        "clock": mark_clock,
         "short_id": short_id,
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
@@ -52,10 +65,40 @@ def memory_path(reference: str, page: str = "memory") -> str:
     return f"/{page}/{quote(reference, safe='')}"
 
 
-def format_moment(moment: str | None) -> str:
-    """Return a moment of ISO 8601 as people read it: the day, and the time to the minute if it has one."""
-    day, _, time = (moment or "").partition("T")
-    return f"{day} {time[:5]}" if time else day
+def format_moment(iso: str | None) -> str:
+    """Return a moment of ISO 8601 in the machine's zone: `14 March 2026, 15:02`. A day or a month has no time."""
+    local = _read_local(iso or "")
+    return f"{format_day(local.isoformat())}, {local:%H:%M}" if local else format_day(iso or "")
+
+
+def machine_zone() -> str:
+    """Return the name of the zone of this machine's clock."""
+    return f"{datetime.now().astimezone():%Z}"
+
+
+def mark_moment(iso: str | None) -> Markup:
+    """Return the same as an element that live.js prints in the browser's zone."""
+    return _mark_time(iso or "", format_moment(iso), "moment")
+
+
+def mark_clock(iso: str | None) -> Markup:
+    """Return the time of a moment without its day, as such an element."""
+    local = _read_local(iso or "")
+    return _mark_time(iso or "", f"{local:%H:%M}" if local else "", "clock")
+
+
+def _mark_time(iso: str, text: str, style: str) -> Markup:
+    return Markup('<time datetime="{}" data-local="{}">{}</time>').format(_print_text(iso), style, _print_text(text))
+
+
+def _read_local(iso: str) -> datetime | None:
+    """Return a moment in the machine's zone; None for a day, and for what is not a date. A time without a zone is what
+    a clock showed.
+    """
+    try:
+        return datetime.fromisoformat(iso).astimezone() if "T" in iso else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def to_json(value: Any) -> bytes:

@@ -66,7 +66,7 @@ def main() -> None:
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             for name, path in {
-                "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "newest": "/ask", "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
                 "graph": "/graph", "graph on a day": "/graph?focus=Maya+Chen+7&hops=2&on=2026-01-01",
                 "graph.json": "/graph.json", "timeline": "/timeline", "timeline, a day": "/timeline?at=2025-03-14",
@@ -123,7 +123,7 @@ def _measure_picture(root: Path) -> None:
 
 def _time_edit(site: Any, root: Path, number: int) -> float:
     """Return how long a note that was just written takes to appear on an open page, in ms."""
-    tab = site.open("/?q=walrus")
+    tab = site.open("/ask?q=walrus")
     tab.wait_for_timeout(1_000)
     started = time.perf_counter()
     _write(root / f"notes/walrus-{number}.md", f"The walrus {number} sleeps on the ice.\n")

@@ -70,7 +70,7 @@ class Site:
         tab.goto(address)
         tab.close()
 
-    def open(self, path: str = "/"):
+    def open(self, path: str = "/ask"):
         tab = self.context.new_page()
         tab.on("console", lambda message: message.type == "error" and self.troubles.append(message.text))
         tab.on("pageerror", lambda error: self.troubles.append(str(error)))

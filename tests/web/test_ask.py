@@ -46,7 +46,7 @@ def test_everything_that_recall_tells_of_has_words():
 
 
 def test_the_road_of_an_answer_is_drawn_and_told(client):
-    text = client.get("/?q=what+milk+does+Maya+take").text
+    text = client.get("/ask?q=what+milk+does+Maya+take").text
     drawings = [each for each in Tags(text).named("svg") if each.get("role") == "img"]
     told = " ".join(each["aria-label"] for each in drawings)
     assert "By words" in told
@@ -74,26 +74,26 @@ def test_the_evidence_of_all_answers_is_on_one_scale():
 
 
 def test_without_a_question_nothing_was_weighed(client):
-    text = client.get("/").text
+    text = client.get("/ask").text
     assert "Maya takes oat milk in her coffee" in text
     assert "How this answer came about" not in text
 
 
 def test_the_owner_and_the_project_are_chosen_from_what_may_be_seen(open_client, past_vault):
     client = open_client(past_vault)
-    choices = {field["value"] for field in Tags(client.get("/").text).named("option") if "value" in field}
+    choices = {field["value"] for field in Tags(client.get("/ask").text).named("option") if "value" in field}
     assert {"jonas", "default", "office"} <= choices
     assert not {"bob", "kiln"} & choices
-    assert "ordered by Jonas" in client.get("/?q=milk&owner=jonas").text
-    assert "oat milk" not in client.get("/?q=milk&owner=jonas").text
-    assert "drawer" not in client.get("/?q=milk&owner=bob").text
-    assert client.get("/?q=milk&owner=nobody").status_code == 200
+    assert "ordered by Jonas" in client.get("/ask?q=milk&owner=jonas").text
+    assert "oat milk" not in client.get("/ask?q=milk&owner=jonas").text
+    assert "drawer" not in client.get("/ask?q=milk&owner=bob").text
+    assert client.get("/ask?q=milk&owner=nobody").status_code == 200
 
 
 @pytest.mark.parametrize("as_of", ["2025-06-01", "2024-06-01"])
 def test_what_is_private_by_now_is_in_no_part_of_an_answer_of_the_past(open_client, past_vault, as_of):
     client = open_client(past_vault)
-    for path in (f"/?q=milk+drawer+nine&as_of={as_of}", f"/?as_of={as_of}"):
+    for path in (f"/ask?q=milk+drawer+nine&as_of={as_of}", f"/ask?as_of={as_of}"):
         text = client.get(path).text
         assert "milk in her coffee" in text
         assert "Bob" not in text
@@ -102,16 +102,16 @@ def test_what_is_private_by_now_is_in_no_part_of_an_answer_of_the_past(open_clie
 
 def test_the_newest_of_a_day_are_those_of_then(open_client, past_vault):
     client = open_client(past_vault)
-    assert "soy milk" in client.get("/?as_of=2024-06-01").text
-    assert "oat milk" in client.get("/?as_of=2025-06-01").text
+    assert "soy milk" in client.get("/ask?as_of=2024-06-01").text
+    assert "oat milk" in client.get("/ask?as_of=2025-06-01").text
     (slider,) = [
-        field for field in Tags(client.get("/?as_of=2024-01-20").text).named("input") if field.get("id") == "day"
+        field for field in Tags(client.get("/ask?as_of=2024-01-20").text).named("input") if field.get("id") == "day"
     ]
     assert (slider["data-first"], slider["value"], slider["type"]) == ("2024-01-10", "10", "range")
 
 
 def test_a_day_before_all_days_is_one_sentence(open_client, past_vault):
-    assert "the history begins later" in open_client(past_vault).get("/?q=milk&as_of=2020-01-01").text
+    assert "the history begins later" in open_client(past_vault).get("/ask?q=milk&as_of=2020-01-01").text
 
 
 def test_an_answer_that_nobody_waits_for_stops(past_vault):

@@ -73,7 +73,7 @@ block ^x"onclick ^good
     f"evil.example#127.0.0.1:{PORT}", "", f"127.0.0.1:{PORT},evil.example",
 ])  # fmt: skip
 def test_no_other_name_of_this_machine_is_answered(site, host):
-    answer = site.get("/", headers=COOKIE | {"Host": host}, follow_redirects=False)
+    answer = site.get("/ask", headers=COOKIE | {"Host": host}, follow_redirects=False)
     assert answer.status_code == 403 or host.strip() == f"127.0.0.1:{PORT}"  # a header's spaces are no part of it
 
 
@@ -81,7 +81,7 @@ def test_no_other_name_of_this_machine_is_answered(site, host):
                                     "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override"])  # fmt: skip
 def test_what_a_proxy_would_say_changes_nothing(client, site, header):
     assert "evil.example" not in client.get("/nowhere/", headers={header: "evil.example"}).text
-    answer = site.get("/", headers={"Host": "evil.example", header: f"127.0.0.1:{PORT}"})
+    answer = site.get("/ask", headers={"Host": "evil.example", header: f"127.0.0.1:{PORT}"})
     assert answer.status_code == 403
 
 
@@ -97,13 +97,13 @@ def test_a_post_from_anywhere_else_is_refused(client, origin):
 def test_a_header_that_is_given_twice_is_refused(client, name):
     given = {"Host": f"127.0.0.1:{PORT}", "Origin": HERE, **COOKIE, "Sec-Fetch-Site": "same-origin"}
     headers = [*given.items(), (name, given[name])]
-    assert client.get("/", headers=headers).status_code == 403
+    assert client.get("/ask", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize("cookies", ['odd={"a": [1]}; {}', "a b=c; {}", '"; {}', "é=ü; {}", "quaid-view-7438=x; {}"])
 def test_an_odd_cookie_of_another_server_locks_nobody_out(site, cookies):
     headers = {"Cookie": cookies.replace("{}", COOKIE["Cookie"]).encode("latin-1")}
-    assert site.get("/", headers=headers).status_code == 200
+    assert site.get("/ask", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "multipart/form-data; boundary=x", ""])
@@ -149,7 +149,7 @@ def test_half_a_form_is_not_acted_upon():
     assert asked == []
 
 
-@pytest.mark.parametrize("path", ["/", "/static/quaid.css", "/live"])
+@pytest.mark.parametrize("path", ["/ask", "/static/quaid.css", "/live"])
 def test_head_is_answered_without_a_body_and_ends(client, path):
     answer = client.head(path)
     assert (answer.status_code, answer.content) == (200, b"")
@@ -353,10 +353,10 @@ def test_a_hostile_note_runs_nothing_and_fetches_nothing_in_the_browser(hostile_
         for path in (
             "/memory/hostile.md",
             "/memory/01script",
-            "/?q=milk+script",
-            "/?q=%3Cscript%3Ealert(1)%3C/script%3E",
+            "/ask?q=milk+script",
+            "/ask?q=%3Cscript%3Ealert(1)%3C/script%3E",
         ):
-            tab = site.open("/")
+            tab = site.open("/ask")
             tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
             requests = []
             tab.on("request", lambda request, seen=requests: seen.append(request.url))
@@ -429,8 +429,8 @@ def test_the_time_to_render_grows_no_faster_than_the_note(piece):
     assert large < 8 * small + 0.1  # four times is linear, sixteen would be quadratic
 
 
-PATHS = ("/", "/?q=milk", "/?q=Bob+hides", "/?q=milk&owner=bob", "/?q=milk&project=heist", "/memory/01hidden", "/memory/secret",
-         "/memory/facts%2Fsecret.md", "/memory/Bob%20hides%20milk", "/?q=01hidden", "/?as_of=HEAD&q=milk+Bob")  # fmt: skip
+PATHS = ("/ask", "/ask?q=milk", "/ask?q=Bob+hides", "/ask?q=milk&owner=bob", "/ask?q=milk&project=heist", "/memory/01hidden", "/memory/secret",
+         "/memory/facts%2Fsecret.md", "/memory/Bob%20hides%20milk", "/ask?q=01hidden", "/ask?as_of=HEAD&q=milk+Bob")  # fmt: skip
 
 
 @pytest.mark.matrix
@@ -470,7 +470,7 @@ def test_a_change_of_a_private_note_tells_no_page(open_client, hostile_vault):
         assert live.manifest(memory.index()) == before
         hostile_vault.write_fact("tea", "Maya drinks tea")
         assert live.manifest(memory.index()) != before
-    assert client.get("/").status_code == 200
+    assert client.get("/ask").status_code == 200
 
 
 def test_the_way_back_after_a_secret_in_a_question_has_no_secret(client):

@@ -11,7 +11,7 @@ def test_what_an_editor_saves_appears_by_itself(browser, vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee")
     vault.save()
     with visit(browser, vault) as site:
-        tab = site.open("/?q=milk")
+        tab = site.open("/ask?q=milk")
         tab.get_by_text("Maya takes oat milk").wait_for()
         tab.wait_for_timeout(500)
         vault.write_fact("milk", "Maya takes almond milk in her coffee")
@@ -24,7 +24,7 @@ def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, 
     vault.save()
     with serve(vault) as address:
         site = Site(browser, address)
-        tabs = [site.open("/?q=milk") for _ in range(9)]  # more than a browser has connections to one host
+        tabs = [site.open("/ask?q=milk") for _ in range(9)]  # more than a browser has connections to one host
         tabs[0].wait_for_timeout(500)
         vault.write_fact("milk", "Maya takes almond milk in her coffee")
         for tab in (tabs[0], tabs[-1]):
@@ -42,7 +42,7 @@ def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, 
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_page(browser, seen_vault, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}
     with visit(browser, seen_vault, color_scheme=scheme, **options) as site:
-        for path in ("/", "/?q=oat+milk", "/memory/01milk", "/memory/hostile.md"):
+        for path in ("/ask", "/ask?q=oat+milk", "/memory/01milk", "/memory/hostile.md"):
             tab = site.open(path)
             assert find_violations(tab) == [], path
             assert is_wide_enough(tab), path

@@ -15,7 +15,7 @@ def test_the_printed_address_lets_in_and_the_token_leaves_it(site):
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
-    assert site.get("/").status_code == 200
+    assert site.get("/ask").status_code == 200
     site.cookies.clear()
 
 
@@ -26,18 +26,18 @@ def test_the_address_on_the_command_line_opens_once(site):
 
 
 @pytest.mark.parametrize(("path", "headers"), [
-    ("/", {}),
+    ("/ask", {}),
     ("/static/quaid.css", {}),
-    ("/", {"Cookie": "quaid-view-7438=guess"}),
-    ("/", {"Cookie": "quaid-view-1=cookie"}),
-    ("/", COOKIE | {"Host": "evil.example:7438"}),
-    ("/", COOKIE | {"Host": "127.0.0.1"}),
-    ("/", COOKIE | {"Host": "127.0.0.1.nip.io:7438"}),
+    ("/ask", {"Cookie": "quaid-view-7438=guess"}),
+    ("/ask", {"Cookie": "quaid-view-1=cookie"}),
+    ("/ask", COOKIE | {"Host": "evil.example:7438"}),
+    ("/ask", COOKIE | {"Host": "127.0.0.1"}),
+    ("/ask", COOKIE | {"Host": "127.0.0.1.nip.io:7438"}),
     ("/?token=printed", {"Host": "evil.example:7438"}),
-    ("/", COOKIE | {"Origin": "https://evil.example"}),
-    ("/", COOKIE | {"Origin": "null"}),
-    ("/", COOKIE | {"Sec-Fetch-Site": "cross-site"}),
-    ("/", COOKIE | {"Sec-Fetch-Site": "same-site"}),
+    ("/ask", COOKIE | {"Origin": "https://evil.example"}),
+    ("/ask", COOKIE | {"Origin": "null"}),
+    ("/ask", COOKIE | {"Sec-Fetch-Site": "cross-site"}),
+    ("/ask", COOKIE | {"Sec-Fetch-Site": "same-site"}),
 ])  # fmt: skip
 def test_whoever_else_asks_is_refused_with_a_sentence(site, path, headers):
     answer = site.get(path, headers=headers, follow_redirects=False)

@@ -198,7 +198,7 @@ def test_an_answer_becomes_a_fact_and_closes_the_gap(client, lived):
     assert 'href="/memory/01nowhere"' not in client.get("/health?fact=01nowhere").text
     assert lived.git("log", "--format=%an: %s", f"{head}..HEAD") == "Maya: remember: Jon's phone number is 5551"
     assert "Every question found something." in client.get("/health").text
-    assert "Jon&#39;s phone number is 5551" in client.get("/?q=Jon+phone+number").text
+    assert "Jon&#39;s phone number is 5551" in client.get("/ask?q=Jon+phone+number").text
     again = post(client, "/health/gaps/answer", key=question_key(ASKED), answer="Jon's phone number is 5552")
     assert again.status_code == 400
     assert "not open any more" in again.text

@@ -24,9 +24,9 @@ class Tags(HTMLParser):
 
 
 PAGES = (
-    "/",
-    "/?q=oat+milk",
-    "/?from=2026&kind=fact",
+    "/ask",
+    "/ask?q=oat+milk",
+    "/ask?from=2026&kind=fact",
     "/memory/01milk",
     "/memory/hostile.md",
     "/memory/none",
@@ -63,7 +63,7 @@ def test_every_page_is_whole_and_has_nothing_inline(client, path):
 
 
 def test_a_question_is_answered_and_each_answer_says_why(client):
-    text = client.get("/?q=oat+milk").text
+    text = client.get("/ask?q=oat+milk").text
     assert "Maya takes oat milk in her coffee" in text
     assert "by words" in text
     assert re.search(r'<rect class="c1" x="0\.00" width="[1-9]', text)
@@ -72,27 +72,27 @@ def test_a_question_is_answered_and_each_answer_says_why(client):
 
 
 def test_without_a_question_the_newest_are_shown(client):
-    text = client.get("/").text
+    text = client.get("/ask").text
     assert "The newest" in text
     assert "Maya drinks green tea" in text
 
 
 def test_the_filters_are_those_of_recall(client):
-    assert "Maya takes" not in client.get("/?q=milk&kind=turn").text
-    assert "There is no kind" in client.get("/?q=milk&kind=cat").text
-    assert "soon" in client.get("/?q=milk&from=soon").text
+    assert "Maya takes" not in client.get("/ask?q=milk&kind=turn").text
+    assert "There is no kind" in client.get("/ask?q=milk&kind=cat").text
+    assert "soon" in client.get("/ask?q=milk&from=soon").text
 
 
 def test_as_of_asks_the_past(client, seen_vault):
     first = seen_vault.git("rev-list", "--grep=first", "HEAD")
-    text = client.get(f"/?q=milk&as_of={first}").text
+    text = client.get(f"/ask?q=milk&as_of={first}").text
     assert "Maya takes soy milk" in text
     assert "as it was known" in text
 
 
 def test_nothing_is_recorded(client, seen_vault):
     before = seen_vault.notes()
-    client.get("/?q=oat+milk")
+    client.get("/ask?q=oat+milk")
     assert seen_vault.notes() == before
     with seen_vault.memory() as memory:
         assert memory.answers.records.strengths(["01milk"]) in ({}, {"01milk": 0.0})
@@ -135,7 +135,7 @@ def test_a_hostile_note_is_only_read(client):
     assert 'href="/memory/01milk#b-x1"' in text
 
 
-@pytest.mark.parametrize("path", ["/memory/01secret", "/?q=hides", "/", "/?q=milk&privacy=private"])
+@pytest.mark.parametrize("path", ["/memory/01secret", "/ask?q=hides", "/ask", "/ask?q=milk&privacy=private"])
 def test_what_another_owner_keeps_private_is_on_no_page(client, path):
     assert "Bob" not in client.get(path).text
 

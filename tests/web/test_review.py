@@ -72,7 +72,7 @@ def test_a_question_about_what_another_owner_keeps_private_is_nowhere(owner):
     reader, vault = owner
     (hidden,) = [path for path in (vault.root / "review").glob("*.md") if "Bob" in path.read_text()]
     key = re.search(r"key: (\w+)", hidden.read_text())[1]
-    for path in ("/review", "/", f"/review?later={key}", "/nights", "/?q=who+has+hidden+the+spare+key"):
+    for path in ("/review", "/ask", f"/review?later={key}", "/nights", "/ask?q=who+has+hidden+the+spare+key"):
         page = reader.get(path)
         assert "Bob" not in page
         assert hidden.name not in page
@@ -264,7 +264,7 @@ def test_a_question_has_an_address_however_many_wait(owner, monkeypatch):
 @pytest.mark.parametrize("path", ["/", "/memory/facts%2Fallergy.md", "/review", "/health"])
 def test_a_page_looks_at_the_files_once(owner, monkeypatch, path):
     """Its count of questions and what it shows are of one moment."""
-    owner[0].client.get("/")  # by now the first page is made
+    owner[0].client.get("/ask")  # by now the first page is made
     ensured = []
     changed = IndexFreshness._changed
     monkeypatch.setattr(IndexFreshness, "_changed", lambda self: ensured.append(path) or changed(self))
@@ -272,5 +272,5 @@ def test_a_page_looks_at_the_files_once(owner, monkeypatch, path):
     assert ensured == [path]
     ensured.clear()
     owner[1].write_fact("later", "Maya drinks green tea")
-    assert "green tea" in owner[0].client.get("/").text
+    assert "green tea" in owner[0].client.get("/ask").text
     assert ensured == [path]

@@ -360,7 +360,7 @@ def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
         pytest.fail(f"{name!r} is not reached by Tab")
 
     with visit(browser, vault) as site:
-        tab = site.open("/")
+        tab = site.open("/ask")
         tab.keyboard.type("milk")
         tab.get_by_text("Maya takes soy milk").wait_for()
         go_to_control("Maya takes soy milk in her coffee")

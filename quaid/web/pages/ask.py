@@ -23,6 +23,7 @@ from quaid.text.zones import local_now
 from quaid.web.answer import Context
 from quaid.web.templating import memory_path
 
+ASK = "/ask"
 MAX_NEWEST = 12
 """Memories that are shown without a question."""
 MAX_LEFT_OUT = 8
@@ -95,7 +96,7 @@ def show_ask(memory: Memory, request: Request) -> Context:
         "owners": list_values(index, "owner")[:MAX_CHOICES],
         "projects": list_values(index, "project")[:MAX_CHOICES],
         "history": _read_history(memory, asked["as_of"], now.date()),
-        "present": f"/?{urlencode({name: value for name, value in asked.items() if value and name != 'as_of'})}",
+        "present": f"{ASK}?{urlencode({name: value for name, value in asked.items() if value and name != 'as_of'})}",
         "found": None,
         "problem": "",
     }

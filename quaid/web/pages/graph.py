@@ -185,7 +185,7 @@ def select(
 
 def address_of(entity: Entity) -> str:
     """Return the address of an entity's page: its note, or a question about it if it has none."""
-    return memory_path(entity.path) if entity.path else f"/?{urlencode({'q': entity.name})}"
+    return memory_path(entity.path) if entity.path else f"/ask?{urlencode({'q': entity.name})}"
 
 
 def _read_graph(memory: Memory) -> tuple[list[Entity], list[Link]]:

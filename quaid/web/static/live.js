@@ -1,6 +1,24 @@
-// Shows anew what has changed meanwhile: each part of the page with data-live and an id. Nothing here makes HTML.
+// Prints times in the browser's zone, and reloads each part of the page with data-live and an id when the memory changes.
+// Nothing here makes HTML.
 "use strict";
 (() => {
+  // Moments are printed in the zone of the browser, which may be another than that of the machine.
+  const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
+  const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const printTimes = () => {
+    for (const element of document.querySelectorAll("time[data-local]")) {
+      const moment = new Date(element.dateTime);
+      if (!element.dateTime.includes("T") || Number.isNaN(moment.getTime())) continue;
+      const texts = { moment: `${day.format(moment)}, ${clock.format(moment)}`, clock: clock.format(moment) };
+      element.textContent = texts[element.dataset.local];
+      element.title = `${moment.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "long" })}`;
+    }
+    const offset = new Intl.DateTimeFormat("en-GB", { timeZoneName: "longOffset" }).formatToParts().find(({ type }) => type === "timeZoneName").value;
+    document.getElementById("zone").textContent = `${Intl.DateTimeFormat().resolvedOptions().timeZone} (${offset})`;
+  };
+  printTimes();
+  document.addEventListener("htmx:after:swap", printTimes);
+
   // A browser has six connections for all pages, so one of them listens and tells the others.
   const others = new BroadcastChannel("quaid-live");
   const ended = document.getElementById("ended");
