@@ -159,7 +159,8 @@ class Janitor:
             vault.sync(None)
             options = RunOptions(tasks=("resolve",), only_answers=True)
             run_tasks(vault, self._documentation, options, report, None)
-            judgements.add("answers", {key: ""})  # what it cannot carry out is not tried at every command
+            if any(question.answer is not None for question in self.open_questions()):
+                judgements.add("answers", {key: ""})  # what it cannot carry out is not tried at every command
             vault.sync(None)
         except QuaidError:
             return None

@@ -101,9 +101,9 @@ class Policy:
 
     def _why_ask(self, decision: Decision, policy: str) -> str:
         if decision.always_asks:
-            return "This is always asked."
+            return "Quaid does not decide this alone."
         if policy == "ask":
-            return f"Asked because janitor.policies.{find_policy_key(decision.kind)} is ask."
+            return f"Asked because your setting janitor.policies.{find_policy_key(decision.kind)} is ask."
         if decision.kind == CORRECT:
             return ""  # what the owner wrote gives way to what the owner has stated since
         touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")

@@ -173,13 +173,12 @@ def read_question(rel_path: str, data: bytes) -> Question | None:
 
 def is_answerable(question: Question) -> bool:
     """Return whether it has its boxes, and is not in the middle of a merge."""
-    text = question.data.decode("utf-8", errors="replace")
-    has_boxes = any(tick(question, answer) != question.data for answer in question.answers)
-    return has_boxes and not markdown.has_conflict_markers(text)
+    is_merging = markdown.has_conflict_markers(question.data.decode("utf-8", errors="replace"))
+    return not is_merging and any(tick(question, answer) != question.data for answer in question.answers)
 
 
-def tick(question: Question, answer: Answer) -> bytes:
-    """Return the note with only the box of `answer` ticked; nothing else changes."""
+def tick(question: Question, answer: Answer | None) -> bytes:
+    """Return the note with only the box of `answer` ticked, None for no box; nothing else changes."""
     text = question.data.decode("utf-8", errors="surrogateescape")
     marked = _MARK.sub(lambda box: f"{box[1]}{'x' if box[4].lower() == answer else ' '}{box[3]}", text)
     return marked.encode("utf-8", errors="surrogateescape")

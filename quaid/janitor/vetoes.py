@@ -45,10 +45,10 @@ def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
     return is_decision or (commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers))
 
 
-def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
-    """Return the trailers of the commit that undoes `undone`, for clones that do not have these."""
-    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _read_trailers(commit).items())
-    return [(ALLOW if is_vetoed else VETO, " ".join(key)) for key, is_vetoed in dict(named).items()]
+def trailers_of_undoing(undone: Iterable[Commit], opened: Collection[str]) -> list[tuple[str, str]]:
+    """Return the trailers of the commit that undoes `undone`, for clones without it; none vetoes a key in `opened`."""
+    named = {key: is_vetoed for commit in undone for key, is_vetoed in _read_trailers(commit).items()}
+    return [(ALLOW if is_vetoed or key[1] in opened else VETO, " ".join(key)) for key, is_vetoed in named.items()]
 
 
 def read_vetoes(log: Sequence[VaultCommit], own: Collection[str], history: History) -> list[Veto]:

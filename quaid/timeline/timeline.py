@@ -124,7 +124,8 @@ class Timeline:
             before = {edit.rel_path: edit.before for edit in edits if edit.before is not None}
             after = {edit.rel_path: edit.after for edit in edits if edit.after is not None}
             details = {"kept": remaining, "changes": [asdict(change) for change in self._compare(before, after)]}
-            return WritePlan(WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits, part), details)
+            result, message = WriteResult(commits[0].id, "", "undone"), undo.undo_message(commits, edits, part)
+            return WritePlan(result, edits, message, details)
 
         key = f"undo {' '.join(commit.id for commit in commits)} {part}"
         done = plan() if dry_run else Writer(self.vault).write(key, plan, by_owner=True)

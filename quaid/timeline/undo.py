@@ -11,6 +11,7 @@ from quaid.history.merge import revert_change
 from quaid.history.revisions import TreeFile
 from quaid.history.vault_history import History, VaultCommit
 from quaid.index import documents
+from quaid.janitor.questions import read_question, tick
 from quaid.janitor.vetoes import DECISION, REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.open_vault import OpenVault
@@ -211,10 +212,13 @@ def plan_undo(
     kept: dict[str, list[str]] = {}
     for path, version in sorted(versions.items()):
         if is_night and asks(path):
-            # Of what comes along with decisions only questions that nobody has answered go.
-            current = now.read(path)
-            if version[0] is None and current is not None and current == version[1]:
+            # A question that nobody has answered goes along with its decision, and an answered one is open again.
+            current, (before, after) = now.read(path), version
+            if before is None and current is not None and current == after:
                 edits.append(Edit(path, current, None))
+            question = read_question(path, before) if before and after is None and current is None else None
+            if question is not None and question.answer is not None:
+                edits.append(Edit(path, None, tick(question, None)))
             continue
         edit, lines = _plan_note(path, version, now)
         if lines is not None:
@@ -248,19 +252,18 @@ def _confirmations(data: bytes) -> object:
     return frontmatter.parse(data.decode("utf-8", "replace")).fields.get("confirmations")
 
 
-def undo_message(commits: Sequence[Commit], part: str = "") -> Message:
-    """The message of the commit that takes back `commits`, newest first; or only what one of them did to the note
-    `part`.
+def undo_message(commits: Sequence[Commit], edits: Iterable[Edit], part: str = "") -> Message:
+    """The message of the commit that takes back `commits`, newest first, by `edits`; or only what one of them did to
+    the note `part`.
     """
+    found = (read_question(edit.rel_path, edit.after) for edit in edits if edit.after and asks(edit.rel_path))
+    trailers = trailers_of_undoing(commits[::-1], {question.key for question in found if question is not None})
     subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} decisions of a night"
     if part:
         body = f"This takes back of commit {commits[0].id} what it did to {part}."
-        return Message(f"undo: {subject}, of one", body, (*trailers_of_undoing(commits), (TASK, UNDO)))
-    return Message(
-        f"undo: {subject}",
-        "\n".join(f"This reverts commit {commit.id}." for commit in commits),
-        (*((REVERTS, commit.id) for commit in commits), *trailers_of_undoing(reversed(commits)), (TASK, UNDO)),
-    )
+        return Message(f"undo: {subject}, of one", body, (*trailers, (TASK, UNDO)))
+    body = "\n".join(f"This reverts commit {commit.id}." for commit in commits)
+    return Message(f"undo: {subject}", body, (*((REVERTS, commit.id) for commit in commits), *trailers, (TASK, UNDO)))
 
 
 def refusal_of(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 
 from quaid.memory import Memory
+from quaid.web import outcomes
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
 from quaid.web.pages.editing import read_version, save_edit, show_edit
@@ -86,6 +87,7 @@ ACTIONS: tuple[Action, ...] = (
 FILES: Mapping[str, View] = {"/version/{reference:path}": read_version, "/graph.json": read_picture}
 """Values that a script fetches: text, or JSON."""
 MESSAGES: dict[str, str] = {
+    **outcomes.MESSAGES,
     "edited": "Saved, as a commit.",
     "unchanged": "Nothing was changed: it is so already.",
     "left": "It is on disk and not committed: git refused, or your own uncommitted changes are in it. "
@@ -96,11 +98,10 @@ MESSAGES: dict[str, str] = {
     "unpinned": "No longer pinned.",
     "verified": "Verified: it does not fade, and no night changes it.",
     "unverified": "No longer verified.",
-    "disputed": "It waits for your answer in Review: Accept forgets it, Refuse keeps it. "
-    "No night changes it before that.",
+    "disputed": "Review asks you whether to forget it. No run changes it before you have answered.",
     "undone": "Undone. The undo is a commit, which can be undone too.",
     "undone_partly": "Undone, but for what was changed since: that stays.",
-    "answered": "Your answer is carried out, as far as it says here.",
+    "answer_waits": "Your answer is saved. Another run is in progress, or a note has changed: the next run applies it.",
     "nothing_undone": "Nothing was changed: it is undone already, or has only asked and counted.",
     "gap_answered": "The answer is remembered, and the question is closed.",
     "gap_unfound": "The answer is remembered, but the question does not find it: say it in words of the question too.",

@@ -1,6 +1,7 @@
 """The difference of two versions of a text, line by line, and in a changed line word by word."""
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,9 @@ MAX_LINES = 2_000
 MAX_WORDS = 1_500
 """Of a changed passage; a longer one is shown as removed and added."""
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
+
+MIN_SHARED = 0.25
+"""The share of equal characters below which texts are compared without marks: nearly every word would have one."""
 
 How = Literal["same", "removed", "added", "gap"]
 
@@ -73,3 +77,16 @@ def read_diff(diff: str) -> list[Piece]:
         how = _MARKS.get(line[:1])
         pieces.append(Piece(how, line[1:]) if how else Piece("gap", "…\n" if line.startswith("@@") else line))
     return pieces
+
+
+def mark_differences(texts: Sequence[str]) -> list[list[Piece]]:
+    """Return each text in pieces: the words that only one of the first two has are `removed` and `added`. The texts
+    are without secrets: a piece of one would not be recognised.
+    """
+    shown = [[Piece("same", text)] for text in texts]
+    if len(texts) > 1:
+        diff = diff_words(texts[0], texts[1])
+        same = sum(len(piece.text) for piece in diff if piece.how == "same")
+        if same >= MIN_SHARED * max(map(len, texts[:2])) and diff:
+            shown[:2] = [[piece for piece in diff if piece.how in {"same", how}] for how in ("removed", "added")]
+    return shown

@@ -1,16 +1,21 @@
-"""Review: questions as cards, answers as commits, and nothing of what another owner keeps private."""
+"""Review: one question at a time, answers as commits, and nothing of what another owner keeps private."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
-from janitor_pages import ALLERGY, BREAKFAST, HELLO, card_of, fill, keys_of, model, night, reading
+from janitor_pages import ALLERGY, BREAKFAST, HELLO, fill, keys_of, model, night, reading
 from vaults import be_calm, copy_of, copy_vault
 from web.browsing import find_violations, start_browser, visit
 
+from quaid.janitor.questions import Question
+from quaid.janitor.runner import RunOptions
+from quaid.settings import PolicySettings
 from quaid.sync.freshness import IndexFreshness
-from quaid.web.pages import review
+from quaid.web.outcomes import describe_outcomes, message_key
+from quaid.web.routes import MESSAGES
 
 
 @pytest.fixture(scope="module")
@@ -34,53 +39,106 @@ def owner(calm, asked, tmp_path):
         yield reader, vault
 
 
+def read_cards(reader):
+    """The card of each open question by its key, in their order, as `Skip` leads through them."""
+    cards, address = {}, "/review"
+    while keys := keys_of(page := reader.get(address)):
+        if keys[0] in cards:
+            break
+        assert f"{len(cards) + 1} of " in page
+        cards[keys[0]] = re.search(r"<article.*?</article>", page, re.DOTALL)[0]
+        following = re.search(r'href="(/review\?question=\w+)" data-key="j"', page)
+        if not following:
+            break
+        address = following[1]
+    return cards
+
+
+def find_card(reader, text):
+    """The card with `text` in it."""
+    (card,) = [card for card in read_cards(reader).values() if text in plain(card)]
+    return card
+
+
+def plain(card):
+    """A card without the marks of differing words."""
+    return re.sub(r"</?mark>", "", card)
+
+
 def answer(reader, text, given, **more):
     """Answer the question with `text`; the address that it leads to."""
-    (key,) = keys_of(card_of(reader.get("/review"), text))
+    (key,) = keys_of(find_card(reader, text))
     return reader.post("/review/answer", key=key, answer=given, **more)
 
 
+def list_buttons(card):
+    return re.findall(r'name="answer" value="(\w+)" data-key="(\d)"[^>]*>([^<]*?) <kbd', card)
+
+
 @pytest.mark.slow
-def test_both_sides_stand_beside_each_other_with_what_speaks_for_them(owner):
-    card = card_of(owner[0].get("/review"), ALLERGY)
+def test_both_texts_are_next_to_each_other_with_the_words_that_differ_marked(owner):
+    marked = find_card(owner[0], ALLERGY)
+    assert "Anna <mark>" in marked
+    card = plain(marked)
     first, second = re.findall(r'<section class="side".*?</section>', card, re.DOTALL)
     assert ALLERGY in first
     assert BREAKFAST in second
     for known in (
-        "said by</dt><dd>Maya",
+        "stated by</dt><dd>Maya",
         "confidence</dt><dd>0.90",
-        "said again</dt><dd>2 times",
+        "confirmed</dt><dd>2 times",
         "used</dt><dd>never",
     ):
         assert known in first
     assert "Careful with the sauce, Anna is allergic to peanuts." in first
     assert 'href="/memory/episodes%2F2026%2F10%2F20-1402-2f1c9a.md#b-t3"' in second
-    assert re.findall(r'name="answer" value="(\w+)" data-key="(\w)"', card) == [
-        ("a", "a"), ("b", "b"), ("both", "o"), ("neither", "n"),
+    assert list_buttons(card) == [
+        ("a", "1", "A is true"), ("b", "2", "B is true"), ("both", "3", "Both are true"), ("neither", "4", "Forget both"),
     ]  # fmt: skip
+    assert "nothing shows which one is" in card.split("Why am I asked?")[1]
 
 
-def test_a_question_with_yes_or_no_says_what_an_acceptance_does(owner):
-    card = card_of(owner[0].get("/review"), HELLO)
-    assert "would go" in card
+def test_a_button_names_its_outcome(owner):
+    card = find_card(owner[0], HELLO)
+    assert "would be forgotten" in card
     assert "Nothing to remember." in card
-    assert HELLO in card.split("File by file")[1]
-    assert re.findall(r'name="answer" value="(\w+)" data-key="(\w)"', card) == [("yes", "a"), ("no", "r")]
+    assert list_buttons(card) == [("yes", "1", "Forget it"), ("no", "2", "Keep it")]
+    because = card.split("Why am I asked?")[1]
+    assert "Asked because" in because
+    assert HELLO in because
+
+
+def test_no_kind_of_question_is_answered_by_accept_or_refuse():
+    kinds = [each.name for each in fields(PolicySettings)] + [
+        "date",
+        "link",
+        "pin",
+        "correct",
+        "keep_both",
+        "dispute",
+        "x",
+    ]
+    for kind in kinds:
+        words = describe_outcomes(Question("review/x.md", b"", "task", kind, "0" * 16, "title", (), (), "", None))
+        assert len(set(words["choices"].values())) == len(words["choices"])
+        for given, label in words["choices"].items():
+            assert not re.search(r"(?i)accept|refuse|yes|\bno\b", label)
+            assert MESSAGES[message_key(Question("", b"", "", kind, "", "", (), (), "", None), given)]
 
 
 def test_a_question_about_what_another_owner_keeps_private_is_nowhere(owner):
     reader, vault = owner
     (hidden,) = [path for path in (vault.root / "review").glob("*.md") if "Bob" in path.read_text()]
     key = re.search(r"key: (\w+)", hidden.read_text())[1]
-    for path in ("/review", "/ask", f"/review?later={key}", "/nights", "/ask?q=who+has+hidden+the+spare+key"):
+    for path in ("/review", "/ask", f"/review?question={key}", "/nights", "/ask?q=who+has+hidden+the+spare+key"):
         page = reader.get(path)
         assert "Bob" not in page
         assert hidden.name not in page
-        assert re.search(r"open questions: </span>(\d+)", page)[1] == "3"
+        assert re.search(r"waiting: </span>(\d+)", page)[1] == "3"
     assert "Bob" not in reader.get(f"/memory/review%2F{hidden.name}", 404)
     with vault.memory(owner="bob") as memory:
         assert memory.get(f"review/{hidden.name}").document.owner == "bob"
-    assert "not asked any more" in reader.post("/review/answer", 400, key=key, answer="a")
+    assert "not open any more" in reader.post("/review/answer", 400, key=key, answer="a")
     # Gone from the disk, or from the history too, it is as private as it was.
     (vault.root / "facts/hidden.md").unlink()
     assert "Bob" not in reader.get("/review")
@@ -94,21 +152,37 @@ def test_an_answer_is_carried_out_at_once_and_one_click_takes_it_back(owner):
     note = vault.root / "facts/learned9.md"
     note.write_text(note.read_text().replace("active", "pending"))
     vault.save("pending")
-    keys = keys_of(reader.get("/review"))
+    keys = list(read_cards(reader))
     there = answer(reader, ALLERGY, "b", following=keys[1])
-    assert there == f"/review?said=answered&commit={vault.head()}#q-{keys[1]}"
+    assert there == f"/review?question={keys[1]}&said=answered-conflict-b&commit={vault.head()}"
+    assert "B is true: A is marked as replaced." in reader.get(there)
     assert "superseded_by" in (vault.root / "facts/allergy.md").read_text()
     answer(reader, HELLO, "yes")
     assert not (vault.root / "facts/learned4.md").exists()
     assert "status: pending" in note.read_text()  # nothing else is decided
     assert vault.status() == ""
-    page = reader.get("/review")
-    assert len(keys_of(page)) == len(keys) - 2
-    assert 'id="answered"' not in page
+    assert len(read_cards(reader)) == len(keys) - 2
+    assert 'id="answered"' not in reader.get("/review")
     told = reader.post("/undo", commit=there.split("commit=")[1].split("#")[0], back="/review")
     assert told == f"/review?said=undone&commit={vault.head()}"
     assert "superseded_by" not in (vault.root / "facts/allergy.md").read_text()
     assert not (vault.root / "facts/learned4.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "other"), [(HELLO, "yes", "no"), (HELLO, "no", "yes"), (ALLERGY, "both", "a")]
+)
+def test_an_undone_answer_is_an_open_question_again(owner, text, given, other):
+    reader, vault = owner
+    before = vault.notes()
+    for each in (given, given, other):
+        there = answer(reader, text, each)
+        assert "said=answered" in there
+        reader.post("/undo", commit=there.split("commit=")[1], back="/review")
+        assert vault.notes() == before
+    with vault.memory() as memory:  # and no veto is left
+        assert not memory.janitor.run(RunOptions()).asked
+    assert len(read_cards(reader)) == 3
 
 
 def test_a_refusal_is_a_veto_that_the_history_keeps(owner):
@@ -118,18 +192,29 @@ def test_a_refusal_is_a_veto_that_the_history_keeps(owner):
     assert (vault.root / "facts/learned4.md").exists()
 
 
-def test_later_puts_a_question_behind_the_others_for_this_visit(owner):
+def test_one_question_is_shown_at_a_time_and_skipped_without_an_answer(owner):
     reader, vault = owner
-    first, second, third = keys_of(reader.get("/review"))
-    page = reader.get(f"/review?later={first}")
-    assert keys_of(page) == [second, third, first]
-    assert "for this visit only" in page
-    later = f"{first},{second}"
-    assert f'name="later" value="{later}"' in page
-    assert keys_of(reader.get(f"/review?later={later}")) == [third, first, second]
-    assert answer(reader, HELLO, "no", later=first) == f"/review?later={first}&said=answered&commit={vault.head()}"
-    assert keys_of(reader.get("/review?later=nonsense,%3Cscript%3E")) == [first, second]
+    first, second, third = read_cards(reader)
+    page = reader.get(f"/review?question={second}")
+    assert keys_of(page) == [second]
+    assert "2 of 3" in page
+    assert f'href="/review?question={first}" data-key="k"' in page
+    assert f'href="/review?question={third}" data-key="j"' in page
+    assert f'href="/review?question={first}" data-key="j"' in reader.get(f"/review?question={third}")
     assert vault.status() == ""
+
+
+def test_a_question_that_was_closed_leads_to_the_first_open_one(owner):
+    first = next(iter(read_cards(owner[0])))
+    for asked in ("0123456789abcdef", "nonsense,<script>"):
+        page = owner[0].get(f"/review?question={asked}")
+        assert keys_of(page) == [first]
+        assert "not open any more" in page
+
+
+@pytest.mark.parametrize(("back", "there"), [("/", "/"), ("//evil.example/", "/review"), ("", "/review")])
+def test_an_answer_returns_to_the_page_that_it_was_given_on(owner, back, there):
+    assert answer(owner[0], HELLO, "no", back=back).startswith(f"{there}?said=answered-reject-no&commit=")
 
 
 def test_what_was_ticked_in_an_editor_is_answered_and_not_asked(owner):
@@ -139,7 +224,7 @@ def test_what_was_ticked_in_an_editor_is_answered_and_not_asked(owner):
     page = reader.get("/review")
     assert HELLO not in page.split('id="answered"')[0]
     answered = page.split('id="answered"')[1]
-    assert "<b>Accept</b>" in answered
+    assert "<b>Forget it</b>" in answered
 
 
 @pytest.mark.parametrize(
@@ -155,14 +240,14 @@ def test_a_question_that_is_broken_is_not_asked(owner, broken):
     reader, vault = owner
     (path,) = [path for path in (vault.root / "review").glob("*.md") if HELLO in path.read_text()]
     path.write_text(broken(path.read_text()))
-    assert len(keys_of(reader.get("/review"))) == 2
+    assert len(read_cards(reader)) == 2
 
 
 def test_one_of_two_notes_that_is_gone_is_said_and_cannot_be_chosen(owner):
     reader, vault = owner
     (vault.root / "facts/allergy.md").unlink()
-    card = card_of(reader.get("/review"), BREAKFAST)
-    assert "the next night closes this question" in card
+    card = find_card(reader, BREAKFAST)
+    assert "the next run closes this question" in card
     assert 'name="answer"' not in card
 
 
@@ -170,8 +255,8 @@ def test_one_of_two_notes_that_is_gone_is_said_and_cannot_be_chosen(owner):
 def test_an_answer_to_nothing_is_one_sentence(owner, form):
     reader, vault = owner
     head = vault.head()
-    assert "This question is not asked any more." in reader.post("/review/answer", 400, **form)
-    (key,) = keys_of(card_of(reader.get("/review"), HELLO))
+    assert "This question is not open any more." in reader.post("/review/answer", 400, **form)
+    (key,) = keys_of(find_card(reader, HELLO))
     assert "takes one of: yes, no" in reader.post("/review/answer", 400, key=key, answer="both")
     assert vault.head() == head
 
@@ -186,7 +271,7 @@ def test_a_page_that_refuses_counts_the_open_questions_too(owner):
         reader.post("/edit/facts%2Fallergy.md", 409, **form),
     )
     for page in refused:
-        assert re.search(r"open questions: </span>(\d+)", page)[1] == "3"
+        assert re.search(r"waiting: </span>(\d+)", page)[1] == "3"
 
 
 def test_a_hostile_question_is_only_read(owner):
@@ -196,7 +281,8 @@ def test_a_hostile_question_is_only_read(owner):
     path.write_text(
         path.read_text().replace("# reject", f"# reject {said}").replace("Nothing to", f"{said}\n\nNothing to")
     )
-    text = reader.client.get("/review").text
+    key = re.search(r"key: (\w+)", path.read_text())[1]
+    text = reader.client.get(f"/review?question={key}").text
     assert "<script>alert" not in text
     assert "AKIA" not in text
     assert "\u202e" not in text
@@ -207,14 +293,7 @@ def test_without_questions_it_says_so(calm, tmp_path):
     with reading(copy_vault(tmp_path / "vault")) as reader:
         page = reader.get("/review")
         assert "No question is open." in page
-        assert "open questions" not in page
-
-
-def test_more_questions_than_fit_come_up_as_others_are_answered(owner, monkeypatch):
-    monkeypatch.setattr(review, "MAX_CARDS", 2)
-    page = owner[0].get("/review")
-    assert len(keys_of(page)) == 2
-    assert "1 more" in page
+        assert "waiting: " not in page
 
 
 @pytest.mark.slow
@@ -222,43 +301,30 @@ def test_by_the_keyboard_alone(calm, asked, tmp_path):
     vault = copy_of(asked.root, tmp_path / "vault")
     with start_browser() as browser, visit(browser, vault) as site:
         tab = site.open("/review")
-        first, second, third = keys_of(tab.content())
+        keys = keys_of(tab.content())
 
-        def press(keys, key):
-            """Press `keys` one after the other; then the question `key` has the focus."""
-            for each in keys:
-                tab.keyboard.press(each)
-            tab.locator(f"#q-{key}:focus").wait_for()
+        def press(key, place):
+            """Press a key; then the question at `place` is shown."""
+            tab.keyboard.press(key)
+            tab.get_by_text(f"{place} of ", exact=False).first.wait_for()
+            return keys_of(tab.content())
 
-        tab.keyboard.press("a")  # nothing is in focus, so nothing is answered
-        press("j", first)
-        press("jjj", third)
-        press("k", second)
+        second = press("j", 2)
+        third = press("j", 3)
+        assert press("k", 2) == second
         assert vault.git("log", "-1", "--format=%s").startswith("janitor: ")
-        press("l", third)
-        tab.get_by_text("What you put off").wait_for()
-        assert keys_of(tab.content()) == [first, third, second]
-        press("r", second)
-        assert "review: no to 1 question" in vault.git("log", "-3", "--format=%s")
-        tab.get_by_role("status").get_by_text("Your answer is carried out").wait_for()
-        assert keys_of(tab.content()) == [first, second]
-        press("a", first)
-        assert "review: a to 1 question" in vault.git("log", "-4", "--format=%s")
+        assert len({*keys, *second, *third}) == 3
+        tab.keyboard.press("2")
+        tab.get_by_role("status").wait_for()
+        subject = vault.git("log", "-4", "--format=%s")
+        assert "review: no to 1 question" in subject or "review: b to 1 question" in subject
+        assert "2 of 2" in tab.content()
         assert find_violations(tab) == []
-        tab.keyboard.press("?")
-        tab.locator("#keys-on:focus").wait_for()
-        tab.keyboard.press("Space")
-        tab.keyboard.press("j")
-        tab.locator("#keys-on:focus").wait_for()
-
-
-def test_a_question_has_an_address_however_many_wait(owner, monkeypatch):
-    monkeypatch.setattr(review, "MAX_CARDS", 1)
-    (first,) = keys_of(owner[0].get("/review"))
-    for key in keys_of(owner[0].get(f"/review?later={first}")):
-        assert key != first
-        assert keys_of(owner[0].get(f"/review?question={key}")) == [key]
-        assert keys_of(owner[0].get(f"/review?later={key}&question={key}")) == [key]
+        tab.get_by_label("Keys").uncheck()
+        tab.keyboard.press("k")
+        tab.keyboard.press("1")
+        tab.wait_for_timeout(300)
+        assert "2 of 2" in tab.content()
 
 
 @pytest.mark.parametrize("path", ["/", "/memory/facts%2Fallergy.md", "/review", "/health"])
