@@ -1,5 +1,6 @@
 """Servers of many vaults: how long a question takes by the number of servers, how far the index lags behind a push, what
-it costs to ask a remote that has nothing new, and the bytes of a note.
+it costs to ask a remote that has nothing new, and the bytes of a note. Processor time is that of the servers with their
+git, and of PostgreSQL. Some vaults are cloned and asked where they are, each from a SQLite file of its own.
 
     python tests/benchmarks/serving.py --vaults 50 --notes 100
     python tests/benchmarks/serving.py --vaults 2000 --notes 500      # a million notes: hours and 20 GB
@@ -13,20 +14,25 @@ import os
 import random
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from served_vaults import GitHost, Postgres, ServerProcess, call_tool, fact, wait_for
 
+from quaid import Memory
 from quaid.history.mirrors import Mirror, MirrorLimits
 from quaid.server.catalogue import Catalogue
 from quaid.server.database import Database
 from quaid.server.tokens import Tokens, parse_typed_grants
+from quaid.trust import trust
 
 PEOPLE = (
     "Maya Chen",
@@ -104,24 +110,30 @@ def measure(
 ) -> dict[str, object]:
     catalogue, empty = Catalogue(database), size_of(database)
     names = [f"v{number}" for number in range(options.vaults)]
-    for number, name in enumerate(names):
-        catalogue.add(name, git.make(name, make_notes(options.notes, number)))
+    addresses = {name: git.make(name, make_notes(options.notes, number)) for number, name in enumerate(names)}
     minted = Tokens(database)
     tokens = {name: minted.add(f"of-{name}", parse_typed_grants([f"{name}:read,write"]), "maya") for name in names}
     total = options.vaults * options.notes
     report = Report(vaults=options.vaults, notes=total)
+    postmaster = int((folder / "pg/postmaster.pid").read_text().split()[0])
     counts = [int(each) for each in options.servers.split(",")]
     servers += [ServerProcess(folder / f"s{each}", address, poll_s=3600.0) for each in range(max(counts))]
     for server in servers:
         server.start(wait=False)
     for server in servers:
         server.wait_until_ready()
-    started = time.monotonic()
+    started, spent, of_database = time.monotonic(), spent_s(pids(servers)), spent_s([postmaster])
+    for name, address in addresses.items():
+        catalogue.add(name, address)
     wait_for(lambda: catalogue.count()["jobs"] == 0, 36_000)
     report[f"notes indexed a second by {len(servers)} servers"] = round(total / (time.monotonic() - started))
-    report["recall ms of one client"] = ask(1, options.questions // 4, tokens, servers[:1])
+    report["CPU ms of servers and their git for a note"] = round(1000 * (spent_s(pids(servers)) - spent) / total, 2)
+    report["CPU ms of PostgreSQL for a note"] = round(1000 * (spent_s([postmaster]) - of_database) / total, 2)
+    report["recall ms of one client"] = ask(1, options.questions // 4, tokens, servers[:1], postmaster)
     for count in counts:
-        report[f"recall ms with {count} servers"] = ask(options.clients, options.questions, tokens, servers[:count])
+        asked = ask(options.clients, options.questions, tokens, servers[:count], postmaster)
+        report[f"recall ms with {count} servers"] = asked
+    report["recall ms of a clone"] = ask_clones(options, folder, git, names)
     report["store ms"] = store(options, tokens, servers)
     report["index lag ms after a push"] = push(options, git, catalogue, tokens, servers)
     report["bytes a note"] = weigh(database, folder, total, empty)
@@ -137,12 +149,18 @@ class Report(dict[str, object]):
         super().__setitem__(name, figure)
 
 
-def ask(clients: int, questions: int, tokens: dict[str, str], servers: list[ServerProcess]) -> dict[str, float]:
+def make_question(dice: random.Random) -> str:
+    return f"Whom did {dice.choice(PEOPLE)} ask about {dice.choice(THINGS)}?"
+
+
+def ask(
+    clients: int, questions: int, tokens: dict[str, str], servers: list[ServerProcess], postmaster: int
+) -> dict[str, float]:
     names = list(tokens)
 
     def one(number: int) -> float:
         dice = random.Random(number)
-        question = {"query": f"Whom did {dice.choice(PEOPLE)} ask about {dice.choice(THINGS)}?"}
+        question = {"query": make_question(dice)}
         started = time.perf_counter()
         name = dice.choice(names)
         answer = call_tool(f"{dice.choice(servers).url}/v/{name}/mcp", tokens[name], "memory_recall", question)
@@ -151,32 +169,68 @@ def ask(clients: int, questions: int, tokens: dict[str, str], servers: list[Serv
 
     with ThreadPoolExecutor(clients) as pool:
         list(pool.map(one, range(clients * 5)))
-        started, spent = time.monotonic(), spent_s(servers)
+        started, spent, of_database = time.monotonic(), spent_s(pids(servers)), spent_s([postmaster])
         times = list(pool.map(one, range(questions)))
-    took_s, cpu_s = time.monotonic() - started, spent_s(servers) - spent
-    cpu_ms = round(1000 * cpu_s / questions, 1)
-    return {**shares(times), "a second": round(questions / took_s, 1), "CPU ms of servers": cpu_ms}
+    took_s, cpu_s = time.monotonic() - started, spent_s(pids(servers)) - spent
+    return {
+        **shares(times), "a second": round(questions / took_s, 1), "CPU ms of servers": round(1000 * cpu_s / questions, 1),
+        "CPU ms of PostgreSQL": round(1000 * (spent_s([postmaster]) - of_database) / questions, 1),
+    }  # fmt: skip
 
 
-def spent_s(servers: list[ServerProcess]) -> float:
-    """The processor time of the servers and of their git so far, without PostgreSQL's and the git server's."""
-    lines = (Path(f"/proc/{server.process.pid}/stat").read_text() for server in servers)
-    ticks = (map(int, line.rpartition(")")[2].split()[11:15]) for line in lines)
-    return sum(map(sum, ticks)) / os.sysconf("SC_CLK_TCK")
+def ask_clones(options: argparse.Namespace, folder: Path, git: GitHost, names: list[str]) -> dict[str, float]:
+    """Ask clones of at most 20 vaults in turn: open, as a server of few vaults has them, and opened for one question."""
+    roots = [folder / "clones" / name for name in names[:20]]
+    for root in roots:
+        subprocess.run(["git", "clone", "-q", git.address(root.name), root], check=True)
+        trust(root)
+    memories = [Memory.open(root) for root in roots]
+    for memory in memories:
+        memory.sync()
+        memory.recall(make_question(random.Random(0)))
+    dice, times, spent = random.Random(1), [], time.process_time()
+    for number in range(options.questions):
+        started = time.perf_counter()
+        memories[number % len(memories)].recall(make_question(dice))
+        times.append(1000 * (time.perf_counter() - started))
+    cpu_ms = 1000 * (time.process_time() - spent) / options.questions
+    for memory in memories:
+        memory.close()
+    spent = time.process_time()
+    for root in roots:
+        with Memory.open(root) as memory:
+            memory.recall(make_question(dice))
+    opened = 1000 * (time.process_time() - spent) / len(roots)
+    return {**shares(times), "CPU ms": round(cpu_ms, 1), "CPU ms where it is opened first": round(opened, 1)}
+
+
+def pids(servers: list[ServerProcess]) -> list[int]:
+    return [server.process.pid for server in servers]
+
+
+def spent_s(parents: Collection[int]) -> float:
+    """The processor time of these processes and of their children so far."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if not {int(path.parent.name), int(fields[1])}.isdisjoint(parents):
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def store(options: argparse.Namespace, tokens: dict[str, str], servers: list[ServerProcess]) -> dict[str, float]:
     """One after the other, each in a vault that its server has written to before."""
     times, spent, names = [], 0.0, list(tokens)
     for number in range(-len(servers), options.stores):
-        spent = spent_s(servers) if number == 0 else spent
+        spent = spent_s(pids(servers)) if number == 0 else spent
         started, at = time.perf_counter(), number % len(servers)
         said = f"Tomas Novak paid invoice number {number + 100} in cash"
         answer = servers[at].ask(names[at], tokens[names[at]], "memory_store", text=said)
         assert not answer.is_error, answer.body
         if number >= 0:
             times.append(1000 * (time.perf_counter() - started))
-    cpu_ms = 1000 * (spent_s(servers) - spent) / options.stores
+    cpu_ms = 1000 * (spent_s(pids(servers)) - spent) / options.stores
     return {**shares(times), "CPU ms of servers and their git": round(cpu_ms)}
 
 
