@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 
 from bench import describe_machine
@@ -51,7 +52,7 @@ class ByWords:
         made = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(made, texts, strict=True):
             for word in text.lower().split():
-                row[hash(word) % self.dimension] += 1
+                row[zlib.crc32(word.encode()) % self.dimension] += 1
         return made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-9)
 
     def embed_query(self, text):
