@@ -21,15 +21,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.recall.visibility import (
-    CORE_SHARE,
-    PREFACE,
-    divide_room,
-    read_core_notes,
-    read_visible,
-    session_room,
-    share_room,
-)
+from quaid.recall import visibility
 from quaid.redaction import admit
 from quaid.remotes.contact import list_reminders
 from quaid.sync.diff import compare
@@ -136,7 +128,7 @@ def read_context(
         newest = list_latest_facts(index, scope, MAX_RECENT, today)
     projects, project = read_projects(root, place, cwd)
     return SessionContext(
-        core=tuple(read_core_notes(root, owners, place)),
+        core=tuple(visibility.read_core_notes(root, owners, place)),
         projects=projects,
         project=project,
         questions=tuple(_list_questions(root, owners, place)),
@@ -166,8 +158,8 @@ def render_context(context: SessionContext, tokens: int) -> str:
     if context.queued:
         waiting.append(f"{count(context.queued, 'conversation')} could not be learned from yet")
     waiting += context.remotes
-    room = session_room(tokens)
-    blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
+    room = visibility.session_room(tokens)
+    blocks = [*_render_notes(context.core, int(room * visibility.CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
     if block := _render_list("Preferences", _format_days(context.preferences), int(room * PREFERENCE_SHARE)):
         blocks.append(block)
@@ -185,7 +177,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
             room -= len(block) + 2
         if title == PROJECTS:
             blocks += of_project
-    text = "\n\n".join([f"{OPENING}\n{PREFACE}", *blocks, CLOSING]) if blocks else ""
+    text = "\n\n".join([f"{OPENING}\n{visibility.PREFACE}", *blocks, CLOSING]) if blocks else ""
     return admit(text).text
 
 
@@ -197,7 +189,7 @@ def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
     """Each note gets an even share; what a short one leaves goes to the others."""
     texts = [neutralise(note) for _, note in notes]
     names = [name for name, _ in notes]
-    for name, text, share in zip(names, texts, share_room(names, texts, room), strict=True):
+    for name, text, share in zip(names, texts, visibility.share_room(names, texts, room), strict=True):
         if shown := shorten_note(text, share):
             yield f"## {name}\n{shown}"
 
@@ -211,7 +203,7 @@ def _list_questions(root: Path, owners: Collection[str], place: Layout) -> Itera
     """Yield the titles of the questions in review/ whose boxes are all empty."""
     folder = place.place("review")
     for path in sorted((root / folder).glob("*.md")):
-        text = read_visible(root, f"{folder}/{path.name}", owners, place)
+        text = visibility.read_visible(root, f"{folder}/{path.name}", owners, place)
         boxes = _BOX.findall(text)
         if not boxes or any(box.strip() for box in boxes):
             continue
@@ -246,7 +238,7 @@ def shorten_note(text: str, budget: int) -> str:
     if spare > budget // 2:  # more headings than text could be shown
         shown = _fit(text.split("\n")[::-1], budget - len(CUT) - 1)[::-1]
         return "\n".join([CUT, *shown]) if shown else ""
-    shares = divide_room([len("\n".join(body)) for _, body in sections], budget - spare)
+    shares = visibility.divide_room([len("\n".join(body)) for _, body in sections], budget - spare)
     parts: list[str] = []
     for (heading, body), share in zip(sections, shares, strict=True):
         if len("\n".join(body)) > share:

@@ -11,19 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quaid.capture import extraction
+from quaid.capture import extraction, prompt_pieces
 from quaid.capture.extraction import Extraction
 from quaid.capture.note_finder import NoteFinder, show_known_names
 from quaid.capture.piece_reader import PieceReader
-from quaid.capture.prompt_pieces import (
-    ASSISTANT,
-    Material,
-    Piece,
-    first_piece,
-    read_material,
-    split_material,
-    states_nothing,
-)
 from quaid.config import person_of
 from quaid.errors import BadInputError, ModelError, QuaidError
 from quaid.llm.drafts import read_value
@@ -44,7 +35,7 @@ class ConversationReading(NamedTuple):
     pending. `quarantined` is the file with the answer that could not be used.
     """
 
-    material: Material
+    material: prompt_pieces.Material
     extraction: Extraction | None = None
     problem: QuaidError | None = None
     quarantined: str | None = None
@@ -94,11 +85,11 @@ class ConversationReader(PieceReader):
         Pieces that were read before cost nothing. No model is prompted about a conversation that states nothing.
         Trouble with the model is a problem of the reading, never raised.
         """
-        material = read_material(text, everything=everything)
-        if states_nothing(material):
+        material = prompt_pieces.read_material(text, everything=everything)
+        if prompt_pieces.states_nothing(material):
             return ConversationReading(material, Extraction())
         try:
-            pieces = [*map(self._with_related, split_material(material, extraction.PIECE_TOKENS))]
+            pieces = [*map(self._with_related, prompt_pieces.split_material(material, extraction.PIECE_TOKENS))]
             parts, quarantined = self.read_pieces(material.session, pieces)
         except ModelError as error:
             where = self.quarantine_error(material.session, error)
@@ -107,10 +98,10 @@ class ConversationReader(PieceReader):
 
     def build_prompt(self, text: str) -> BuiltPrompt | None:
         """Return the prompt about as much of the episode note `text` as fits; None when nothing in it is new."""
-        material = read_material(text)
+        material = prompt_pieces.read_material(text)
         if not material.turns:
             return None
-        piece = self._with_related(first_piece(material, extraction.PIECE_TOKENS))
+        piece = self._with_related(prompt_pieces.first_piece(material, extraction.PIECE_TOKENS))
         prompt = self.models.prompt(self.prompt)
         # Quaid's model has nothing but this prompt; a host's has tools, and the text could make it use them.
         inputs = {slot: neutralise(text) for slot, text in self.inputs(piece).items()}
@@ -118,10 +109,10 @@ class ConversationReader(PieceReader):
 
     def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
         """Return what an answer to `build_prompt` states. No model is prompted."""
-        material = read_material(text, everything=everything, through=answer.through)
+        material = prompt_pieces.read_material(text, everything=everything, through=answer.through)
         if not material.turns:
             return ConversationReading(material, Extraction())
-        prompt, piece = self.models.prompt(self.prompt), self._with_related(first_piece(material))
+        prompt, piece = self.models.prompt(self.prompt), self._with_related(prompt_pieces.first_piece(material))
         given: Any = admit_all(dict(answer.value))[0]
         draft = read_value(given, prompt.schema, partial(extraction.find_problems, piece=piece))
         value = draft.value
@@ -134,14 +125,14 @@ class ConversationReader(PieceReader):
         part, quarantined = self.accept(material.session, value, piece, origin, draft.failed)
         return ConversationReading(material, self._merge([part]), quarantined=quarantined)
 
-    def inputs(self, piece: Piece) -> Mapping[str, str]:
+    def inputs(self, piece: prompt_pieces.Piece) -> Mapping[str, str]:
         known = show_known_names(self._vault.visible_index(), piece.text)
         owner = person_of(self._vault.root, self._vault.settings)
         inputs = piece.inputs(owner, known, local_now(self._vault.settings.timezone).date())
         # An episode's owner may have written secrets into it that no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
 
-    def _with_related(self, piece: Piece) -> Piece:
+    def _with_related(self, piece: prompt_pieces.Piece) -> prompt_pieces.Piece:
         """Return `piece` with the stored facts that it may repeat or replace."""
         owner = name_key(person_of(self._vault.root, self._vault.settings))
         turns, said = (*piece.notes, *piece.turns), list[str]()
@@ -151,7 +142,7 @@ class ConversationReader(PieceReader):
             text = turn.text if is_owner else f"{turn.speaker}: {turn.text}"
             # `No, on the 18th` answers a turn, of the assistant too.
             text = f"{before.text[-TERSE_CHARS:]} {text}" if before and len(text) < TERSE_CHARS else text
-            said += [text] if turn.speaker != ASSISTANT else []
+            said += [text] if turn.speaker != prompt_pieces.ASSISTANT else []
         return replace(piece, related=tuple(self._finder.find_related(self._vault.visible_index(), said)))
 
     def _merge(self, parts: Sequence[Extraction]) -> Extraction:

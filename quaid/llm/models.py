@@ -12,15 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from quaid.errors import (
-    BudgetExceededError,
-    ModelAnswerError,
-    ModelError,
-    ModelRefusedError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    QuaidError,
-)
+from quaid import errors
 from quaid.llm.discovery import Choice, Description, Discovery
 from quaid.llm.exchange import Answer, AnswerStore, Check, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
@@ -144,7 +136,7 @@ class Models:
         if left_s < provider.min_s:
             problem = f"{provider.name} needs {provider.min_s:g} s or more and has {max(0.0, left_s):.1f} s"
             step = "Choose a faster provider: quaid config models.provider anthropic"
-            raise ModelUnavailableError(problem, step)
+            raise errors.ModelUnavailableError(problem, step)
         request = _build_request(prompt, model, text)
         answer: Answer | None = None
         for answer in self._drafts(choice, request, check, deadline):
@@ -153,7 +145,7 @@ class Models:
             return
         if not admit_all(answer.value)[1]:  # an answer with a secret in it is not stored
             found = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
-            with suppress(QuaidError):  # it costs asking again, no more
+            with suppress(errors.QuaidError):  # it costs asking again, no more
                 self._answers.put(key, found, utc_today().isoformat(), self._oldest_day())
 
     def _drafts(self, choice: Choice, request: Request, check: Check | None, deadline: float) -> Iterator[Answer]:
@@ -172,7 +164,7 @@ class Models:
         draft = read_reply(reply, request.schema, check)
         if draft.value is None and reply.stop == "length":  # it would be cut off again
             problem = f"{CUT_OFF} after {reply.usage.output_tokens:,} tokens"
-            raise ModelAnswerError(reply.model, request.prompt, problem, reply.text)
+            raise errors.ModelAnswerError(reply.model, request.prompt, problem, reply.text)
         if draft.value is not None:
             yield make_answer(draft, reply, reply.usage)
         repair = plan_repair(draft, request, reply)
@@ -182,7 +174,7 @@ class Models:
         draft = take_repair(draft, reply, request.schema, check)
         if draft.value is None:
             texts = f"{first.text}\n\n---\n\n{reply.text}"
-            raise ModelAnswerError(request.model, request.prompt, "; ".join(draft.complaints), texts)
+            raise errors.ModelAnswerError(request.model, request.prompt, "; ".join(draft.complaints), texts)
         yield make_answer(draft, reply, first.usage + reply.usage)
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
@@ -190,10 +182,10 @@ class Models:
         refusal, and stays one.
         """
         price = self._price(choice, request)
-        limit: BudgetExceededError | None = None
+        limit: errors.BudgetExceededError | None = None
         try:
             reservation = self._budget.reserve(self._plan(choice, request), utc_today().isoformat())
-        except BudgetExceededError as error:
+        except errors.BudgetExceededError as error:
             # Few answers take a tenth of what they may. Where some thoughts and an answer half as long as its question
             # fit, the model gets no more room than that.
             usual = _THINKING_TOKENS[request.tier] // 4 + _input_tokens(request) // 2
@@ -201,10 +193,10 @@ class Models:
             reservation = self._budget.reserve(self._plan(choice, request), utc_today().isoformat())
         try:
             reply = choice.provider.complete(request, deadline)
-        except (ModelUnavailableError, ModelRefusedError):
+        except (errors.ModelUnavailableError, errors.ModelRefusedError):
             self._budget.settle(reservation, ModelUsage())  # it was not accepted, so it is not charged
             raise
-        except ModelAnswerError:
+        except errors.ModelAnswerError:
             self._budget.settle(reservation, with_cost(ModelUsage(_input_tokens(request), calls=1), price))
             raise
         usage = reply.usage
@@ -215,7 +207,7 @@ class Models:
         if limit is not None and reply.stop == "length":
             raise limit
         if reply.stop == "refusal":
-            raise ModelRefusedError(reply.model, request.prompt, reply.text)
+            raise errors.ModelRefusedError(reply.model, request.prompt, reply.text)
         return reply
 
     def _price(self, choice: Choice, request: Request) -> Price | None:
@@ -236,7 +228,7 @@ class Models:
         try:
             found = json.loads(self._answers.get(key, self._oldest_day()) or "null")
             value, provider, model = found["value"], str(found["provider"]), str(found["model"])
-        except (QuaidError, ValueError, TypeError, KeyError):  # then the model answers again
+        except (errors.QuaidError, ValueError, TypeError, KeyError):  # then the model answers again
             return None
         if violations(value, prompt.schema) or (check is not None and check(value)):
             return None
@@ -280,10 +272,10 @@ def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:
     thread = threading.Thread(target=run, name="quaid-model", daemon=True)
     thread.start()
     thread.join(max(0.0, limit_s))
-    if failed and not (given and isinstance(failed[0], ModelError)):
+    if failed and not (given and isinstance(failed[0], errors.ModelError)):
         raise failed[0]
     if not given:
-        raise ModelTimeoutError(who, limit_s)
+        raise errors.ModelTimeoutError(who, limit_s)
     return given[-1]
 
 
@@ -337,16 +329,16 @@ class Budget:
         run_id = self._run.reserve(call, "", self._run_cap)
         try:
             return self._store.reserve(call, day, self._day_cap), run_id
-        except QuaidError as error:
+        except errors.QuaidError as error:
             self._run.settle(run_id, ModelUsage())
-            if isinstance(error, ModelError):
+            if isinstance(error, errors.ModelError):
                 raise
             problem = f"The usage of models could not be counted, so none was asked ({error})"
-            raise ModelUnavailableError(problem) from error
+            raise errors.ModelUnavailableError(problem) from error
 
     def settle(self, reservation: tuple[int, int], usage: ModelUsage) -> None:
         """Count the usage of the call. Where it cannot be stored, the estimate stays counted."""
         day_id, run_id = reservation
         self._run.settle(run_id, usage)
-        with suppress(QuaidError):
+        with suppress(errors.QuaidError):
             self._store.settle(day_id, usage)

@@ -6,20 +6,7 @@ from heapq import heappush, heappushpop, nlargest
 from shlex import quote
 from typing import NamedTuple
 
-from quaid.history.maintenance import (
-    LEFTOVER_S,
-    ObjectFiles,
-    count_files,
-    find_last_write,
-    find_paths,
-    has_commit_graph,
-    is_partial,
-    iterate_stored,
-    list_leftovers,
-    list_today,
-    measure_folder,
-    why_not,
-)
+from quaid.history import maintenance
 from quaid.history.repository import Repository, read_boundary
 from quaid.model import Finding
 from quaid.sync.embedding import Progress, ignore_progress
@@ -55,7 +42,7 @@ class RepositorySize(NamedTuple):
     past_bytes: int
     other_bytes: int
     commits: int
-    files: ObjectFiles
+    files: maintenance.ObjectFiles
     commit_graph: bool
     last_maintained: str | None
     unmaintained: str
@@ -75,10 +62,10 @@ def measure(repository: Repository, *, is_off: bool = False, progress: Progress 
     Raises:
         GitError: git refused.
     """
-    files, today = count_files(repository), list_today(repository)
+    files, today = maintenance.count_files(repository), maintenance.list_today(repository)
     blobs, stored, past = {blob for _, blob in today}, dict[str, tuple[int, int]](), list[tuple[int, str, int]]()
     taken: Counter[str] = Counter()
-    for name, kind, size, disk_size in iterate_stored(repository):
+    for name, kind, size, disk_size in maintenance.iterate_stored(repository):
         if name in blobs:
             stored[name] = size, disk_size
         elif kind == "blob":
@@ -86,24 +73,24 @@ def measure(repository: Repository, *, is_off: bool = False, progress: Progress 
         taken["today" if name in blobs else kind] += disk_size
     total = files.loose + files.packed
     found = {name for _, name, _ in past}
-    commits, paths = find_paths(repository, found, total, progress)
+    commits, paths = maintenance.find_paths(repository, found, total, progress)
     here = ((stored[blob], path, blob) for path, blob in today if blob in stored and repository.is_in_vault(path))
-    written = find_last_write(repository)
+    written = maintenance.find_last_write(repository)
     return RepositorySize(
         folder=str(repository.common_dir),
-        folder_bytes=measure_folder(repository.common_dir),
+        folder_bytes=maintenance.measure_folder(repository.common_dir),
         today_files=len(today),
         today_bytes=taken["today"],
         past_bytes=taken["blob"],
         other_bytes=taken["commit"] + taken["tree"] + taken["tag"],
         commits=commits,
         files=files,
-        commit_graph=has_commit_graph(repository),
+        commit_graph=maintenance.has_commit_graph(repository),
         last_maintained=datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds") if written else None,
-        unmaintained=why_not(repository) or ("git.maintenance is off" if is_off else ""),
-        partial=is_partial(repository),
+        unmaintained=maintenance.why_not(repository) or ("git.maintenance is off" if is_off else ""),
+        partial=maintenance.is_partial(repository),
         shallow=bool(read_boundary(repository)),
-        leftovers=tuple(map(str, list_leftovers(repository, LEFTOVER_S))),
+        leftovers=tuple(map(str, maintenance.list_leftovers(repository, maintenance.LEFTOVER_S))),
         biggest_today=tuple(BigFile(path, blob, *sizes) for sizes, path, blob in nlargest(SHOWN, here)),
         biggest_past=tuple(
             BigFile(paths.get(name, ""), name, size, disk_size) for disk_size, name, size in sorted(past, reverse=True)
@@ -113,7 +100,7 @@ def measure(repository: Repository, *, is_off: bool = False, progress: Progress 
 
 def examine_size(repository: Repository, found: RepositorySize) -> tuple[Finding, ...]:
     """Return what is well and what is not with these figures, and what to do about it."""
-    files, is_foreign = found.files, bool(why_not(repository))
+    files, is_foreign = found.files, bool(maintenance.why_not(repository))
     maintain = "quaid config git.maintenance auto" if found.unmaintained else "quaid janitor run --task cleanup"
     by_hand = f"git -C {quote(str(repository.top))} maintenance run --task="
     who = f"The janitor leaves it alone: {found.unmaintained}" if found.unmaintained else "The janitor maintains it"

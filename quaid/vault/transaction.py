@@ -22,23 +22,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from quaid.errors import (
-    CommitRefusedError,
-    DiskFullError,
-    GitMissingError,
-    LockedError,
-    NoteChangedError,
-    QuaidError,
-    UncommittedError,
-    VaultReadOnlyError,
-)
+from quaid import errors
 from quaid.model import Committed, Edit, Message
 from quaid.place import LOCK_FILE, state_folder, write_private
 from quaid.vault import files, layout
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
-_TEMPORARY = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
+_TEMPORARY = (errors.LockedError, errors.NoteChangedError, errors.DiskFullError, errors.GitMissingError)
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -124,7 +115,7 @@ def begin(
             commit_waiting(root, history)
             yield finished
     except Timeout as error:
-        raise LockedError(f"Another Quaid is writing to {root}") from error
+        raise errors.LockedError(f"Another Quaid is writing to {root}") from error
     except OSError as error:
         raise files.explain(error, path) from error
 
@@ -199,7 +190,7 @@ def _recover(root: Path, history: History) -> VaultChange | None:
     try:
         history.recover()
         _finish(root, change, history)
-    except QuaidError as error:
+    except errors.QuaidError as error:
         cause = error.__cause__
         if isinstance(error, _TEMPORARY) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
             raise  # the same may go through later
@@ -243,7 +234,7 @@ def _finish(root: Path, change: VaultChange, history: History) -> None:
                 if files.read_note(root, edit.rel_path) != edit.after:
                     _write(root, change, edit)
             history.adopt(change.edits, change.adopted)
-        except QuaidError:
+        except errors.QuaidError:
             stale = [edit for edit in change.edits if history.read_at("HEAD", edit.rel_path) == edit.before]
             _roll_back(root, change, stale)
         return
@@ -275,15 +266,15 @@ def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iter
         for edit in edits:
             if edit.before is None or not files.is_file_in(root, edit.rel_path):
                 if files.read_note(root, edit.rel_path) != edit.before:
-                    raise NoteChangedError(edit.rel_path)
+                    raise errors.NoteChangedError(edit.rel_path)
                 continue
             with ExitStack() as opened:
                 try:
                     handle = opened.enter_context(files.opened(root / edit.rel_path))
                 except FileNotFoundError as error:
-                    raise NoteChangedError(edit.rel_path) from error
+                    raise errors.NoteChangedError(edit.rel_path) from error
                 if files.read_saved(handle, edit.rel_path) != edit.before:
-                    raise NoteChangedError(edit.rel_path)
+                    raise errors.NoteChangedError(edit.rel_path)
                 if files.is_written(handle) is None:
                     copy_old_version(root, git_dir, edit)
                 if len(held) < MAX_WATCHED:
@@ -302,7 +293,7 @@ def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
             data, now = files.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
             if data not in (edit.before, now):
                 files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
-        except QuaidError as error:
+        except errors.QuaidError as error:
             reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
             set_aside(root, reason, [Edit(edit.rel_path, None, files.read_now(handle))])
 
@@ -315,7 +306,7 @@ def _write(root: Path, change: VaultChange, edit: Edit) -> None:
 
 def _roll_back(root: Path, change: VaultChange, done: Sequence[Edit]) -> None:
     for edit in reversed(done):
-        with suppress(QuaidError, OSError):  # rewritten by somebody else since: theirs now
+        with suppress(errors.QuaidError, OSError):  # rewritten by somebody else since: theirs now
             _write(root, change, replace(edit, before=edit.after, after=edit.before))
 
 
@@ -485,7 +476,7 @@ def _digest(data: bytes) -> str:
 UNCOMMITTED_FOLDER = "uncommitted"
 MAX_REFUSED = 3
 """So many refusals in a row, and the rest waits for the next write: a hook may take its time."""
-REFUSALS = (CommitRefusedError, VaultReadOnlyError)
+REFUSALS = (errors.CommitRefusedError, errors.VaultReadOnlyError)
 """What keeps a commit from being made and not a file from being written."""
 DEFERRED_TRAILER = "Quaid-Travelled"
 """The trailer that names a path which only came along with a commit."""
@@ -572,7 +563,7 @@ def commit_unsaved(history: History, rel_path: str, data: bytes, message: Messag
     if committed is not None and committed.splitlines() == data.splitlines():
         return
     if history.commit((Edit(rel_path, committed, data),), message, author=history.owner()).left:
-        raise UncommittedError(rel_path)
+        raise errors.UncommittedError(rel_path)
 
 
 def _read_uncommitted(root: Path) -> Iterator[UncommittedChange]:
@@ -607,7 +598,7 @@ def commit_waiting(root: Path, history: History) -> None:
             if refused == MAX_REFUSED:
                 return
             continue
-        except QuaidError:  # somebody else is at work, or the disk is full: the next write tries again
+        except errors.QuaidError:  # somebody else is at work, or the disk is full: the next write tries again
             return
         left = tuple(edit for edit in edits if edit.rel_path in committed.refused)
         blocked |= {edit.rel_path for edit in left}

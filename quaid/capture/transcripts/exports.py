@@ -10,17 +10,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from quaid.capture.cleaning import clean_name
-from quaid.capture.transcripts.parsing import (
-    DocumentFormat,
-    Utterance,
-    find_texts,
-    list_at,
-    object_at,
-    parse_timestamp,
-    text_at,
-    value_at,
-    walk_back,
-)
+from quaid.capture.transcripts import parsing
 from quaid.errors import BadInputError
 from quaid.model import Conversation
 
@@ -46,7 +36,7 @@ _HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
 _CITATION = re.compile("\ue200[^\ue200\ue201]{0,400}\ue201")
 
 
-class ChatGpt(DocumentFormat):
+class ChatGpt(parsing.DocumentFormat):
     """ChatGPT's conversations, from an export or a page: a tree of nodes of which `current_node` is the end.
 
     An edited question and a regenerated answer leave their old branch in the tree. Other nodes hold instructions,
@@ -62,33 +52,35 @@ class ChatGpt(DocumentFormat):
         return "mapping" in keys and not {"current_node", "conversation_id", "create_time"}.isdisjoint(keys)
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
-        nodes = {name: node for name, node in object_at(found, "mapping").items() if isinstance(node, dict)}
-        parents = {name: text_at(node, "parent") or None for name, node in nodes.items()}
+        nodes = {name: node for name, node in parsing.object_at(found, "mapping").items() if isinstance(node, dict)}
+        parents = {name: parsing.text_at(node, "parent") or None for name, node in nodes.items()}
 
         def seconds(name: str) -> float:
-            at = parse_timestamp(value_at(nodes[name], "message", "create_time"))
+            at = parsing.parse_timestamp(parsing.value_at(nodes[name], "message", "create_time"))
             return at.timestamp() if at else 0.0
 
-        current = text_at(found, "current_node")
-        path = walk_back(current if current in nodes else max(reversed(nodes), key=seconds, default=None), parents)
+        current = parsing.text_at(found, "current_node")
+        path = parsing.walk_back(
+            current if current in nodes else max(reversed(nodes), key=seconds, default=None), parents
+        )
         utterances = [piece for name in path for piece in self.read_message(nodes[name].get("message"))]
         unread = ChatGpt(Counter())
         abandoned = (any(unread.read_message(nodes[name].get("message"))) for name in nodes.keys() - set(path))
         self.skipped["abandoned branch"] += sum(abandoned)
-        session = text_at(found, "conversation_id") or text_at(found, "id")
+        session = parsing.text_at(found, "conversation_id") or parsing.text_at(found, "id")
         self.begin(session, None, found.get("create_time"))
-        return self.converse(utterances, text_at(found, "title"))
+        return self.converse(utterances, parsing.text_at(found, "title"))
 
-    def read_message(self, message: object) -> Iterator[Utterance]:
+    def read_message(self, message: object) -> Iterator[parsing.Utterance]:
         """Yield the text of a message; its other parts are counted."""
         if not isinstance(message, dict):
             return
-        role, content = value_at(message, "author", "role"), message.get("content")
+        role, content = parsing.value_at(message, "author", "role"), message.get("content")
         kind = content.get("content_type", "text") if isinstance(content, dict) else None
         kind = kind if isinstance(kind, str) else ""
         reasons = {
             "system or tool": role not in ("user", "assistant"),
-            "hidden": any(value_at(message, "metadata", mark) for mark in _HIDDEN),
+            "hidden": any(parsing.value_at(message, "metadata", mark) for mark in _HIDDEN),
             "thinking": kind in _THOUGHT_KINDS or message.get("channel") == "analysis",
             "attachment": kind not in _TEXT_KINDS,
             "tool call": message.get("recipient", "all") not in ("all", None),
@@ -97,8 +89,8 @@ class ChatGpt(DocumentFormat):
             self.skipped[reason] += 1
             return
         texts: list[str] = []
-        parts = value_at(content, "parts")
-        for part in parts if isinstance(parts, list) else [value_at(content, "text")]:
+        parts = parsing.value_at(content, "parts")
+        for part in parts if isinstance(parts, list) else [parsing.value_at(content, "text")]:
             kind = part.get("content_type", "text") if isinstance(part, dict) else "text"
             text = part.get("text") if isinstance(part, dict) else part
             if isinstance(text, str) and isinstance(kind, str) and kind in _SPOKEN_KINDS:
@@ -106,10 +98,10 @@ class ChatGpt(DocumentFormat):
             else:
                 self.skipped["attachment"] += 1
         text = _CITATION.sub("", "\n\n".join(texts))
-        yield from self.utter(str(role), text, parse_timestamp(message.get("create_time")))
+        yield from self.utter(str(role), text, parsing.parse_timestamp(message.get("create_time")))
 
 
-class ClaudeAi(DocumentFormat):
+class ClaudeAi(parsing.DocumentFormat):
     """Claude.ai's conversations, from an export: messages with blocks, each linked to the message before.
 
     An edited message leaves its old branch in the list. The export also has the contents of attached files, which are
@@ -125,39 +117,39 @@ class ClaudeAi(DocumentFormat):
         return "chat_messages" in keys and "uuid" in keys
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
-        messages = [message for message in list_at(found, "chat_messages") if isinstance(message, dict)]
+        messages = [message for message in parsing.list_at(found, "chat_messages") if isinstance(message, dict)]
         numbers = {message["uuid"]: n for n, message in enumerate(messages) if isinstance(message.get("uuid"), str)}
         parents: dict[int, int | None] = {}
         for number, message in enumerate(messages):
-            parent = text_at(message, "parent_message_uuid")
+            parent = parsing.text_at(message, "parent_message_uuid")
             # The first message names one of zeros; older exports name none at all, and there the list is the order.
             parents[number] = numbers.get(parent) if parent is not None else number - 1 if number else None
         last = len(messages) - 1 if messages else None
-        leaf = text_at(found, "current_leaf_message_uuid")
-        path = walk_back(numbers.get(leaf, last) if leaf is not None else last, parents)
+        leaf = parsing.text_at(found, "current_leaf_message_uuid")
+        path = parsing.walk_back(numbers.get(leaf, last) if leaf is not None else last, parents)
         self.skipped["abandoned branch"] += len(messages) - len(path)
         self.begin(found.get("uuid"), None, found.get("created_at"))
-        self.project = clean_name(text_at(found, "project", "name") or "") or None
+        self.project = clean_name(parsing.text_at(found, "project", "name") or "") or None
         utterances = [piece for number in path for piece in self.read_message(messages[number])]
-        return self.converse(utterances, text_at(found, "name"))
+        return self.converse(utterances, parsing.text_at(found, "name"))
 
-    def read_message(self, message: dict[str, Any]) -> Iterator[Utterance]:
+    def read_message(self, message: dict[str, Any]) -> Iterator[parsing.Utterance]:
         """Yield the text of a message; what is attached to it is counted."""
-        role = _CLAUDE_ROLES.get(text_at(message, "sender") or "")
+        role = _CLAUDE_ROLES.get(parsing.text_at(message, "sender") or "")
         if role is None:
             self.skipped["unknown role"] += 1
             return
         pasted: list[str] = []
-        for attached in list_at(message, "attachments"):
-            name, text = text_at(attached, "file_name"), text_at(attached, "extracted_content")
+        for attached in parsing.list_at(message, "attachments"):
+            name, text = parsing.text_at(attached, "file_name"), parsing.text_at(attached, "extracted_content")
             if text and name is not None and (not name or name.lower().startswith("paste")):
                 pasted.append(text)
-        attachments = [*list_at(message, "attachments"), *list_at(message, "files")]
+        attachments = [*parsing.list_at(message, "attachments"), *parsing.list_at(message, "files")]
         self.skipped["attachment"] += len(attachments) - len(pasted)
         # The plain text repeats the blocks, with a notice in place of those that are not text.
-        content = list_at(message, "content") or message.get("text")
-        texts = [text for text in (*pasted, *find_texts(content, self.skipped)) if text.strip()]
-        yield from self.utter(role, "\n\n".join(texts), parse_timestamp(message.get("created_at")))
+        content = parsing.list_at(message, "content") or message.get("text")
+        texts = [text for text in (*pasted, *parsing.find_texts(content, self.skipped)) if text.strip()]
+        yield from self.utter(role, "\n\n".join(texts), parsing.parse_timestamp(message.get("created_at")))
 
 
 def find_keys(start: bytes) -> frozenset[str]:
@@ -177,7 +169,7 @@ def find_keys(start: bytes) -> frozenset[str]:
 
 
 def read_documents(
-    chunks: Iterator[bytes], form: type[DocumentFormat], skipped: Counter[str]
+    chunks: Iterator[bytes], form: type[parsing.DocumentFormat], skipped: Counter[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a format: objects in a list, in several lists, or one after another.
 
