@@ -1,7 +1,8 @@
-"""Everything Quaid refuses to do, one class per fact.
+"""Everything Quaid refuses to do, one class for each fact that something handles or that several places state.
 
-Each class builds its own sentence: what is wrong with which thing, and the next step. The doors print the
-sentence and leave with the class's exit code; anything that is not a `QuaidError` is a bug.
+Each class builds its own sentence: what is wrong with which thing, and the next step. Where one place states a fact,
+it raises a `QuaidError` with the sentence and the code. The doors print the sentence and leave with the exit code;
+anything that is not a `QuaidError` is a bug.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,11 @@ class QuaidError(Exception):
 
     exit_code = 1
     code = "error"
+
+    def __init__(self, sentence: str = "", *, code: str = "") -> None:
+        super().__init__(sentence)
+        if code:
+            self.code = code
 
 
 class UsageError(QuaidError):
@@ -184,18 +190,6 @@ class NotOursError(QuaidError):
 
     def __init__(self, rel_path: str) -> None:
         super().__init__(f"{rel_path} is its owner's own note, which Quaid never edits: only they change or delete it.")
-
-
-class UncommittedError(QuaidError):
-    """Removing the note would lose what only the working tree has."""
-
-    code = "uncommitted"
-
-    def __init__(self, rel_path: str) -> None:
-        super().__init__(
-            f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
-            f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}"
-        )
 
 
 class UnsavedWorkError(QuaidError):
@@ -430,13 +424,6 @@ class HostConfigError(QuaidError):
     def __init__(self, path: object, problem: str, snippet: str = "") -> None:
         step = f"Put that right and try again{f', or add this yourself: {snippet}' if snippet else '.'}"
         super().__init__(f"{path} was left alone ({problem}): nothing was changed. {step}")
-
-
-class HostNotFoundError(QuaidError):
-    code = "host_not_found"
-
-    def __init__(self, title: str, looked_for: object) -> None:
-        super().__init__(f"{title} was not found here: there is no {looked_for}. Install it, start it once, try again.")
 
 
 class HookProofError(QuaidError):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from quaid.agents import config_entries, config_files, config_text
 from quaid.agents.config_files import ConfigFile, Receipt, fingerprint, load_receipts, save_receipts
 from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
-from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
+from quaid.errors import HostConfigError, QuaidError, UsageError
 from quaid.history import vault_guard
 from quaid.place import CONFIG_FILE, data_folder
 
@@ -99,7 +99,7 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
 
     Raises:
         UsageError: the host has no projects or no plugin.
-        HostNotFoundError: it is not on this machine.
+        QuaidError: it is not on this machine.
         UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
@@ -113,7 +113,11 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
     if options.vault and (options.vault / CONFIG_FILE).exists():
         vault_guard.check(options.vault)
     if not options.project and not any(mark.exists() for mark in host.marks(machine)):
-        raise HostNotFoundError(host.title, host.marks(machine)[0])
+        raise QuaidError(
+            f"{host.title} was not found here: there is no {host.marks(machine)[0]}. "
+            "Install it, start it once, try again.",
+            code="host_not_found",
+        )
     options = replace(options, plugin=has_plugin) if host.plugin == "always" else options
     known = load_receipts(receipts_file(machine))
     changes = []

@@ -54,17 +54,6 @@ MARKS: dict[Mark, str] = {"pinned": "pin", "verified": "verify"}
 """The marks that protect a note from change, with the verbs for setting them."""
 
 
-class EmptyNoteError(QuaidError):
-    """An edit that leaves nothing of a note."""
-
-    code = "edit"
-
-    def __init__(self, rel_path: str, *, is_own: bool) -> None:
-        removal = f"Remove it with: quaid forget {quote(note_name(rel_path))}"
-        step = "To remove it, delete the file" if is_own else removal
-        super().__init__(f"{rel_path} would be empty: nothing was changed. {step}")
-
-
 @dataclass(frozen=True, slots=True)
 class WriteResult:
     """The result of a write.
@@ -168,7 +157,7 @@ class Writer:
         Raises:
             NoteChangedError: the same lines were changed meanwhile.
             NoteNotFoundError: the note is gone.
-            EmptyNoteError: nothing would be left of it.
+            QuaidError: nothing would be left of it.
         """
         return self.write(
             make_key("edit", path, before, after), self._plan_edit, path, before, after, by_owner=True
@@ -414,7 +403,9 @@ class Writer:
         now = self._read(path)
         if not after.strip():
             kind = notes.parse_note(path, now, place=self._layout).kind
-            raise EmptyNoteError(path, is_own=kind is Kind.NOTE)
+            removal = f"Remove it with: quaid forget {quote(note_name(path))}"
+            step = "To remove it, delete the file" if kind is Kind.NOTE else removal
+            raise QuaidError(f"{path} would be empty: nothing was changed. {step}", code="edit")
         merged = after if now == before else merge_lines(before, now, after)
         if merged is None:  # another program has changed the same lines
             raise NoteChangedError(path)

@@ -153,7 +153,7 @@ def run_restore(invocation: Invocation, ref: Reference) -> None:
             tell_written(invocation, choosing(invocation, memory, ref, memory.restore))
         except NoteNotFoundError as error:
             what = f"Nothing that was forgotten has the id {ref!r}. Find the whole id with: quaid log --json"
-            raise _NothingForgottenError(what) from error
+            raise QuaidError(what, code="not_found") from error
 
 
 def run_link(
@@ -196,10 +196,6 @@ def document_shape(document: Document) -> dict[str, object]:
         "superseded_by confirmations content_hash"
     )
     return json_object(document, *names.split())
-
-
-class _NothingForgottenError(QuaidError):
-    code = "not_found"
 
 
 def render_note(view: NoteView) -> str:

@@ -18,12 +18,6 @@ from quaid.shapes import json_object
 _SHOWN = 10
 
 
-class NotProvedError(QuaidError):
-    """Something holds the text still, or could not be looked into."""
-
-    code = "not_proved"
-
-
 def run_purge(
     invocation: Invocation,
     ref: Annotated[str | None, argument("[REF]", "The note to purge, in all its versions.")] = None,
@@ -71,9 +65,10 @@ def run_purge(
         plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures)
     if not proof.holds:
         places = ", ".join(first(proof.places, _SHOWN))
-        raise NotProvedError(
+        raise QuaidError(
             f"The text is still in, or cannot be looked for in: {places}. Run the same "
-            "command again; what it names then, move out of the vault or delete yourself."
+            "command again; what it names then, move out of the vault or delete yourself.",
+            code="not_proved",
         )
     gone, changed = len(plan.notes), len(plan.changed)
     rows = [

@@ -64,18 +64,6 @@ class HeadMovedError(Exception):
     """Somebody committed or switched branches while Quaid made a commit."""
 
 
-class StagedWorkError(QuaidError):
-    """What the owner has staged is also changed by what comes from elsewhere."""
-
-    code = "staged_work"
-
-    def __init__(self, paths: list[str]) -> None:
-        super().__init__(
-            f"You have staged {name_first(paths)}, which the remote has changed too: nothing was changed. "
-            "Commit it with git commit, then try again."
-        )
-
-
 class NotAheadError(GitError):
     """The branch has moved on since."""
 
@@ -239,7 +227,7 @@ def adopt(git: Git, commit_id: str, edits: Mapping[str, Edit]) -> None:
     are the files that were written already, by git's paths.
 
     Raises:
-        NotAheadError, StagedWorkError: nothing was moved.
+        NotAheadError, QuaidError: nothing was moved.
         LockedError: somebody else has the index locked for longer than `git.wait_s`.
     """
     with open_folder(git.repository, git.read_state().head) as folder:
@@ -251,7 +239,11 @@ def adopt(git: Git, commit_id: str, edits: Mapping[str, Edit]) -> None:
         folder.lock_index(git.wait_s)  # from here on nobody stages anything
         staged = diff_index(git, stage.base)
         if in_the_way := [path for path in staged if path in changes and staged[path][1] != changes[path][1]]:
-            raise StagedWorkError(in_the_way)
+            raise QuaidError(
+                f"You have staged {name_first(in_the_way)}, which the remote has changed too: nothing was changed. "
+                "Commit it with git commit, then try again.",
+                code="staged_work",
+            )
         for path, (old, new) in changes.items():
             if new is None or new.mode not in REGULAR or (old is None and new.mode == NEW_FILE):
                 continue

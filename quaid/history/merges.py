@@ -23,20 +23,12 @@ from quaid.vault.layout import Layout
 MAX_MERGES = 50
 """Merges that are read, the newest first: more come together only where nobody has looked for months."""
 _FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW)
+_UNRELATED = (
+    "Your vault and the remote have no commit in common, so they cannot be merged: nothing was changed. "
+    "If both are yours, clone the remote into a new folder and copy your notes there: quaid clone URL PATH, "
+    "then in it: quaid import --from notes OLD_VAULT"
+)
 _TOO_OLD = "this git cannot merge without touching your files. Install git 2.38 or newer, or merge by hand: git merge"
-
-
-class UnrelatedError(QuaidError):
-    """Two histories begin with different commits."""
-
-    code = "unrelated_histories"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Your vault and the remote have no commit in common, so they cannot be merged: nothing was changed. "
-            "If both are yours, clone the remote into a new folder and copy your notes there: quaid clone URL PATH, "
-            "then in it: quaid import --from notes OLD_VAULT"
-        )
 
 
 class Conflict(NamedTuple):
@@ -61,7 +53,7 @@ def merge_trees(git: Git, ours: str, theirs: str) -> tuple[str, list[Conflict]]:
     one side had it. Paths are git's.
 
     Raises:
-        UnrelatedError: they have no common ancestor.
+        QuaidError: they have no common ancestor.
         GitError: git is too old.
     """
     with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
@@ -78,7 +70,7 @@ def merge_trees(git: Git, ours: str, theirs: str) -> tuple[str, list[Conflict]]:
             if "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said:
                 raise GitError("merge", _TOO_OLD) from error
             if "refusing to merge unrelated histories" in error.said:
-                raise UnrelatedError from error
+                raise QuaidError(_UNRELATED, code="unrelated_histories") from error
             raise
     tree, *listed = split_items(out)
     return tree, _parse_unmerged(listed)

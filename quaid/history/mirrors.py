@@ -27,15 +27,6 @@ _ASK_OWNER = "On the machine that purged it, quaid pull says what to do"
 _WAY_OUT = f"delete the list in {FOLDER}/ that names it"
 
 
-class TooLargeError(QuaidError):
-    """A repository is larger than a server takes."""
-
-    code = "repository_too_large"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The repository has {what}: nothing of it was taken. Make it smaller, or raise the limit.")
-
-
 @dataclass(frozen=True, slots=True)
 class MirrorLimits:
     """The bounds of what a mirror takes: seconds of a call, bytes that come in one, files of a commit, and the hosts
@@ -95,7 +86,7 @@ class Mirror:
         """Fetch what is new and return the commit that the remote is at, None where it has no such branch.
 
         Raises:
-            TooLargeError: it has more than the limits allow.
+            QuaidError: it has more files than the limits allow.
             PurgedError: it has what a list of the mirror's commit says was purged.
             RemoteUnreachableError, RemoteRefusedError, GitError: nothing was fetched.
         """
@@ -112,7 +103,11 @@ class Mirror:
                 while block := listing.stdout.read(_BLOCK):
                     count += block.count(b"\0")
                     if count > self.limits.max_files:
-                        raise TooLargeError(f"more than {self.limits.max_files:,} files")
+                        raise QuaidError(
+                            f"The repository has more than {self.limits.max_files:,} files: nothing of it was taken. "
+                            "Make it smaller, or raise the limit.",
+                            code="repository_too_large",
+                        )
             # Who removes a list from the vault says so in a commit; a history that goes back on it says nothing.
             known = head if old and self.git.is_ancestor(old, head) else old
             if old and known and (found := find_returned(self.git, head, old, known)):

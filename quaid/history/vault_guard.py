@@ -27,18 +27,6 @@ _NOBODY = 65534
 """The owner that a container shows for the folders of users it does not know, root among them."""
 
 
-class AnotherVaultError(QuaidError):
-    """A trusted path leads to another vault than when it was trusted."""
-
-    code = "another_vault"
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(
-            f"{root} is not the vault that you trusted there (its history begins with another commit): nothing in it "
-            f"was read. If it is yours, or you know what is in it: quaid trust {shlex.quote(str(root))}"
-        )
-
-
 class OpenVaultError(QuaidError):
     """Other users of this machine can change a vault, or put another one in its place."""
 
@@ -53,7 +41,7 @@ def check(root: Path) -> None:
 
     Raises:
         VaultNotFoundError, UntrustedVaultError, ForeignVaultError, StateFolderError: as `trust.check_listed`.
-        OpenVaultError, AnotherVaultError, SteeringChangedError: its owner has to look first.
+        OpenVaultError, QuaidError, SteeringChangedError: its owner has to look first.
     """
     trust.check_listed(root)
     repository = find_repository(root)
@@ -68,7 +56,11 @@ def check(root: Path) -> None:
     if is_in_place and (repository is None or (bool(record.get("id")) and _read_id(repository) == record["id"])):
         return
     if not _is_same(root, repository, record):
-        raise AnotherVaultError(root)
+        raise QuaidError(
+            f"{root} is not the vault that you trusted there (its history begins with another commit): nothing in it "
+            f"was read. If it is yours, or you know what is in it: quaid trust {shlex.quote(str(root))}",
+            code="another_vault",
+        )
     with suppress(OSError, QuaidError):  # a disk that takes no writes
         _remember(root, repository, known)
 

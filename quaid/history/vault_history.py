@@ -141,7 +141,7 @@ class History:
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def adopt(self, edits: Sequence[Edit], commit_id: str) -> Committed:
-        """Bring the branch to `commit_id`, which has all that it has; NotAheadError, StagedWorkError, LockedError."""
+        """Bring the branch to `commit_id`, which has all that it has; NotAheadError, QuaidError, LockedError."""
         self.wait_until_ready()
         self.recover()
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
-from quaid.errors import BadInputError
 from quaid.index.documents import Document
 from quaid.janitor.decision import DISPUTE, fact_evidence
 from quaid.janitor.model_text import clean_reason, quote
@@ -22,13 +21,6 @@ from quaid.vault.layout import Layout
 
 _REASON = "You say that it is wrong"
 _WHY = re.compile(rf"^{_REASON}[.:].*$", re.MULTILINE)
-
-
-class NotDisputableError(BadInputError):
-    """Only a fact in force can be disputed."""
-
-    def __init__(self, rel_path: str) -> None:
-        super().__init__(f"{rel_path} is not a fact that holds. Edit or forget it instead: quaid edit {rel_path!r}")
 
 
 def find_disputed(facts: Collection[Document], question: Question) -> Document | None:

@@ -172,7 +172,7 @@ class Janitor:
 
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
-            NotDisputableError: it is not a fact in force.
+            BadInputError: it is not a fact in force.
         """
 
         def plan() -> WritePlan:
@@ -181,7 +181,8 @@ class Janitor:
             fact = next((each for each in list_living(index) if each.path == document.path), None)
             data = files.read_note(self._root, document.path)
             if fact is None or data is None:
-                raise disputes.NotDisputableError(document.path)
+                path = document.path
+                raise BadInputError(f"{path} is not a fact that holds. Edit or forget it instead: quaid edit {path!r}")
             if waiting := disputes.is_asked(fact, self.open_questions()):
                 return WritePlan(WriteResult(fact.id, waiting.rel_path, "unchanged", fact.text))
             place = self._vault.layout

@@ -29,30 +29,6 @@ PAUSE_S = 0.1
 MAX_PAUSE_S = 5.0
 
 
-class RewrittenError(QuaidError):
-    """The history of a remote is another one than it was."""
-
-    code = "remote_rewritten"
-
-    def __init__(self, remote: str, old: str, new: str) -> None:
-        super().__init__(
-            f"The history of {remote} was rewritten since you last had it: nothing was pulled. If that is right, put "
-            f"your own commits on the new one: git rebase --autostash --onto {new[:12]} {old[:12]}"
-        )
-
-
-class RewrittenHereError(QuaidError):
-    """The owner's own branch is another one than it was."""
-
-    code = "rewritten_here"
-
-    def __init__(self, remote: str, branch: str) -> None:
-        super().__init__(
-            f"Your branch no longer has what {remote} was given: nothing was pulled or pushed. If that is to come "
-            f"back: git merge {remote}/{branch}. If not, put your history in its place there with git."
-        )
-
-
 class RemoteState(NamedTuple):
     """A remote as the last call left it. `trust` is yes, no or changed; `own` whether only its owner writes there, None
     where they have not stated it; `claims` counts the facts from there that somebody else claims; `ahead` and `behind`
@@ -156,10 +132,9 @@ class Exchange:
         """Fetch what the remote has and merge it; `accept` is the digest of the steering files that its owner has seen.
 
         Raises:
-            RemoteNotTrustedError, RemoteChangedError: nobody was asked.
-            RemoteUnreachableError, RemoteRefusedError, PurgedError, RewrittenError, RewrittenHereError,
-            IncomingRefusedError, UnrelatedError, OwnWorkError, StagedWorkError, LockedError, GitError: nothing was
-            changed.
+            RemoteUnreachableError, RemoteRefusedError, PurgedError, IncomingRefusedError, OwnWorkError, LockedError,
+            GitError: nothing was changed; another QuaidError where the remote is not trusted, its history or the
+            owner's is another one than it was, or what they have staged is in the way.
         """
         remote = self._find(name)
         with self._recording(remote.name):
@@ -206,9 +181,17 @@ class Exchange:
         self._check_purged(source, known)
         if theirs and known and not history.has_adopted(theirs):
             if not history.has_adopted(known):
-                raise RewrittenHereError(name, branch)
+                raise QuaidError(
+                    f"Your branch no longer has what {name} was given: nothing was pulled or pushed. If that is to "
+                    f"come back: git merge {name}/{branch}. If not, put your history in its place there with git.",
+                    code="rewritten_here",
+                )
             if not history.has_adopted(known, theirs):
-                raise RewrittenError(name, known, theirs)
+                raise QuaidError(
+                    f"The history of {name} was rewritten since you last had it: nothing was pulled. If that is right, "
+                    f"put your own commits on the new one: git rebase --autostash --onto {theirs[:12]} {known[:12]}",
+                    code="remote_rewritten",
+                )
         if theirs:
             history.remotes.show(name, branch, theirs)
         return source

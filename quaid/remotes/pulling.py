@@ -74,7 +74,7 @@ def pull(vault: OpenVault, source: Source, accepted: str = "", *, accept_removal
     The owner has agreed to the steering files whose digest is `accepted`, and to many removals or not.
 
     Raises:
-        IncomingRefusedError, OwnWorkError, StagedWorkError: nothing was changed.
+        IncomingRefusedError, OwnWorkError, QuaidError: nothing was changed.
         LockedError: the branch keeps moving, another writer or a rebase of the owner's does not end.
         GitError: the two have nothing in common.
     """

@@ -15,30 +15,6 @@ from quaid.user_config import changing_user_config, read_user_config
 _TABLE = "remotes"
 
 
-class RemoteNotTrustedError(QuaidError):
-    """The user has not trusted a remote with their notes."""
-
-    code = "remote_not_trusted"
-
-    def __init__(self, remote: Remote) -> None:
-        super().__init__(
-            f"You have not said that your notes may go to {remote.name}, {remote.shown}: nothing was sent or fetched. "
-            f"If that is yours: quaid remote trust {remote.name}"
-        )
-
-
-class RemoteChangedError(QuaidError):
-    """A remote is not where it was when the user trusted it."""
-
-    code = "remote_changed"
-
-    def __init__(self, remote: Remote, known: str) -> None:
-        super().__init__(
-            f"The address of {remote.name} changed from {known} to {remote.shown}: nothing was sent or fetched. "
-            f"If that was you, confirm it with: quaid remote trust {remote.name}"
-        )
-
-
 class Trusted(NamedTuple):
     """A remote that the user trusts. `own`: whether only their machines write there, None if unknown."""
 
@@ -60,13 +36,21 @@ def check(root: Path, remote: Remote) -> Trusted:
     """Return what the user stated about `remote`.
 
     Raises:
-        RemoteNotTrustedError, RemoteChangedError: they have not, or of another place.
+        QuaidError: they have not, or of another place.
     """
     known = list_trusted(root).get(remote.name)
     if known is None:
-        raise RemoteNotTrustedError(remote)
+        raise QuaidError(
+            f"You have not said that your notes may go to {remote.name}, {remote.shown}: nothing was sent or fetched. "
+            f"If that is yours: quaid remote trust {remote.name}",
+            code="remote_not_trusted",
+        )
     if known.address != remote.shown:
-        raise RemoteChangedError(remote, known.address)
+        raise QuaidError(
+            f"The address of {remote.name} changed from {known.address} to {remote.shown}: nothing was sent or "
+            f"fetched. If that was you, confirm it with: quaid remote trust {remote.name}",
+            code="remote_changed",
+        )
     return known
 
 

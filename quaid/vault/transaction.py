@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple, Protocol
 
 from quaid import errors
@@ -556,14 +557,18 @@ def commit_unsaved(history: History, rel_path: str, data: bytes, message: Messag
     """Commit a note as its owner has left it, in the owner's name, if git has it otherwise.
 
     Raises:
-        UncommittedError: git would not have all of it.
+        QuaidError: git would not have all of it.
     """
     committed = history.read_at("HEAD", rel_path)
     # How lines end on disk is a setting of git.
     if committed is not None and committed.splitlines() == data.splitlines():
         return
     if history.commit((Edit(rel_path, committed, data),), message, author=history.owner()).left:
-        raise errors.UncommittedError(rel_path)
+        raise errors.QuaidError(
+            f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
+            f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}",
+            code="uncommitted",
+        )
 
 
 def _read_uncommitted(root: Path) -> Iterator[UncommittedChange]:

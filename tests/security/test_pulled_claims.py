@@ -13,7 +13,7 @@ from janitor_context import Known
 from machines import make_machines, pull, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
-from quaid.history.committing import StagedWorkError
+from quaid.errors import QuaidError
 from quaid.index.documents import list_living, list_preferences
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.decision import RunReport
@@ -91,7 +91,7 @@ def test_a_pull_that_changes_nothing_takes_no_word_of_the_owners(machine, tmp_pa
     machine.write(PATH, LOUD.replace("rum", "rum and tea"))
     machine.git("add", PATH)
     machine.write(PATH, LOUD)
-    with pytest.raises(StagedWorkError):
+    with pytest.raises(QuaidError, match="You have staged"):
         pull(machine)
     assert weight(machine) == WORD
 
