@@ -169,6 +169,7 @@ FETCHED = "refs/quaid/fetched"
 BACKUPS = "refs/quaid/backup"
 LEASES = "refs/quaid/lease"
 """Here and on the other side: who does what only one machine does."""
+LEASE = f"{LEASES}/janitor"
 MAX_BACKUPS = 50
 MAX_LEASE_BYTES = 2_000
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
@@ -308,9 +309,9 @@ class Remotes:
 
     # -- leases --------------------------------------------------------------------------------------------------
 
-    def read_lease(self, what: str, name: str | None = None) -> tuple[str, str] | None:
-        """Return (commit, what it says) of the lease `what`: ours, or that of the remote `name` when last asked."""
-        commit = self._git.resolve(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
+    def read_lease(self, name: str | None = None) -> tuple[str, str] | None:
+        """Return (commit, what it says) of the lease: ours, or that of the remote `name` when last asked."""
+        commit = self._git.resolve(f"{FETCHED}/{name}/lease/janitor" if name else LEASE)
         if commit is None:
             return None
         if int(self._git.read("read a lease", "cat-file", "-s", commit)) > MAX_LEASE_BYTES:
@@ -318,16 +319,12 @@ class Remotes:
         text = self._git.read("read a lease", "cat-file", "commit", commit).decode("utf-8", "replace")
         return commit, text.partition("\n\n")[2].strip()
 
-    def write_lease(self, what: str, text: str, after: str | None) -> str:
-        """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
+    def write_lease(self, text: str, after: str | None) -> str:
+        """Make a lease of ours that follows `after`, seen by nobody else before it is pushed; return its commit."""
         tree = self._git.read_text("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")
         made = self._git.commit_tree(tree, [after] if after else [], text.encode(), QUAID, "--no-gpg-sign")
-        self._set(f"{LEASES}/{what}", made)
+        self._set(LEASE, made)
         return made
-
-    def push_lease(self, line: Line, what: str, commit: str) -> bool:
-        """Have the remote take a lease, unless another was there first. Returns and raises as `Line.push`."""
-        return line.push(commit, f"{LEASES}/{what}")
 
     def _list_refs(self, prefix: str) -> list[str]:
         args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")

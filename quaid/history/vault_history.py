@@ -335,34 +335,11 @@ class History:
             for name, commit_id, seconds, mark, place in rows
         ]
 
-    def is_branch_name(self, name: str) -> bool:
-        """Return whether git takes `name` for a branch."""
-        args = ("check-ref-format", "--branch", name)
-        return not name.startswith("-") and self.runner.run("check a name", *args, accept=(0, 1, 128))[0] == 0
-
-    def create_branch(self, name: str, commit_id: str) -> None:
-        """Make a branch. GitError: there is one of that name."""
-        self.runner.run("make a branch", "branch", "--no-track", name, commit_id)
-
-    def switch_branch(self, name: str) -> None:
-        """Check a branch out. GitError: a file that git does not have would be overwritten."""
-        self.runner.run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
-
-    def delete_branch(self, head: BranchHead, backup: str) -> None:
-        """Delete a branch that is where `head` says, and keep what it held as the ref `backup`."""
-        lines = f"create {backup} {head.id}\ndelete refs/heads/{head.name} {head.id}\n"
-        self.runner.run("delete a branch", "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"))
-
     def count_apart(self, one: str, other: str) -> tuple[int, int]:
         """Return how many commits only `one` has, and how many only `other`."""
         args = ("rev-list", "--left-right", "--count", f"{one}...{other}", "--")
         first, second = self.runner.read("compare two branches", *args).split()
         return int(first), int(second)
-
-    def list_unsaved(self) -> list[str]:
-        """Return what no commit has: files that differ from HEAD, and notes that are untracked, as git knows them."""
-        lines = self.runner.list_changed()
-        return [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]
 
     def reset(self, commit_id: str) -> None:
         """Set this work tree to `commit_id`; changes that are not committed are lost."""

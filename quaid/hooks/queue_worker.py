@@ -16,7 +16,7 @@ from quaid.capture.extractor import ExtractResult
 from quaid.capture.transcripts import SPOOL, AgentLog
 from quaid.errors import BadInputError, NothingSaidError, QuaidError, count
 from quaid.hooks.transcripts import open_spooled, open_transcript
-from quaid.janitor.news import overdue_in
+from quaid.janitor.news import overdue
 from quaid.janitor.runner import RunOptions
 from quaid.local import doc_notices, locks, queue, sessions
 from quaid.local.notifications import deliver, level_of
@@ -152,7 +152,7 @@ def _notify(memory: Memory, learned: Sequence[ExtractResult]) -> None:
     lines = [f"Quaid learned {count(len(facts), 'fact')} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
-    if warning := overdue_in(memory.state, memory.git, datetime.now(UTC)):
+    if warning := overdue(memory.state, datetime.now(UTC), memory.git):
         lines.append(warning)
     deliver(memory.root, settings, "extraction", "\n".join(lines))
 

@@ -96,15 +96,11 @@ def render_digest(learned: Sequence[tuple[str, str]], level: Level) -> str:
     return _message(f"Quaid learned {count(len(learned), 'fact')}.", {"Learned": [text for _, text in learned]}, level)
 
 
-def overdue_in(state: Path, history: History, now: datetime) -> str | None:
-    """Return `overdue` for the vault with the state folder `state`."""
-    return overdue(Runs(state / LOCAL_FILE), now, history)
-
-
-def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | None:
-    """Return a warning if no run has succeeded for 48 hours, or if there was none on any machine in a vault that, by
-    its `history`, is older than a week.
+def overdue(state: Path, now: datetime, history: History | None = None) -> str | None:
+    """Return a warning if no run has succeeded for 48 hours, by the vault's `state` folder, or if there was none on any
+    machine in a vault that, by its `history`, is older than a week.
     """
+    runs = Runs(state / LOCAL_FILE)
     try:
         last, newest = runs.last_success(), runs.list(1)
     except QuaidError as error:

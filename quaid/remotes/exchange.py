@@ -11,7 +11,7 @@ from typing import NamedTuple
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
 from quaid.history.purged import PurgedError
-from quaid.history.remotes import FETCHED, Line, Remote, RemoteRefusedError, RemoteUnreachableError, check_branch
+from quaid.history.remotes import FETCHED, LEASE, Line, Remote, RemoteRefusedError, RemoteUnreachableError, check_branch
 from quaid.local import claimed
 from quaid.local.locks import try_lock
 from quaid.open_vault import OpenVault
@@ -73,7 +73,7 @@ class Exchange:
         for remote in self._vault.git.remotes.list_all():
             contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
             known = trusted.list_trusted(self._root).get(remote.name)
-            held = self._vault.git.remotes.read_lease(leases.JANITOR, remote.name)
+            held = self._vault.git.remotes.read_lease(remote.name)
             lease = leases.parse_lease(held[1]) if held else None
             states.append(
                 RemoteState(
@@ -244,10 +244,10 @@ class Exchange:
             known = remotes.fetched(remote.name, branch)
             if remotes.push(line, remote.name, head, branch):
                 # With the lease of a run that found nobody to give it to. Another one's that was first stays.
-                own, theirs = (remotes.read_lease(leases.JANITOR, name) for name in (None, remote.name))
+                own, theirs = (remotes.read_lease(name) for name in (None, remote.name))
                 if own is not None and own != theirs:
                     with suppress(RemoteRefusedError, GitError):
-                        remotes.push_lease(line, leases.JANITOR, own[0])
+                        line.push(own[0], LEASE)
                 return PushDone(remote.name, remotes.count_new(head, known), tuple(pulled))
             time.sleep(SystemRandom().uniform(0, min(PAUSE_S * 2**attempt, MAX_PAUSE_S)))
             pulled.append(self._pull(remote))
@@ -276,14 +276,14 @@ class Exchange:
     def _hold_lease_at(self, remote: Remote, now: datetime, *, take_over: bool, asks: bool) -> None:
         remotes, mine = self._vault.git.remotes, device(self._root)
         for _ in range(PUSH_ATTEMPTS):
-            known = remotes.read_lease(leases.JANITOR, remote.name)
+            known = remotes.read_lease(remote.name)
             theirs = leases.parse_lease(known[1]) if known else None
             if theirs and not take_over and leases.blocks_run(theirs, mine, now):
                 raise leases.LeaseHeldError(theirs)
-            after = known or remotes.read_lease(leases.JANITOR)
+            after = known or remotes.read_lease()
             text = leases.render_lease(mine, now)
-            made = remotes.write_lease(leases.JANITOR, text, after[0] if after else None)
-            if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made):
+            made = remotes.write_lease(text, after[0] if after else None)
+            if not asks or self._line(remote.push_address).push(made, LEASE):
                 return
             self._fetch(remote)
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from quaid.errors import QuaidError
 from quaid.text.invisible import without_unseen
 
-JANITOR = "janitor"
 LASTS = timedelta(hours=36)
 _MAX_NAME = 60
 

@@ -34,7 +34,7 @@ from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.janitor import schedule
 from quaid.janitor.decision import SET_ASIDE
-from quaid.janitor.news import overdue_in
+from quaid.janitor.news import overdue
 from quaid.llm import Models
 from quaid.local import hook_log, queue
 from quaid.local.runs import Runs
@@ -507,7 +507,7 @@ def check_resident(memory: Memory) -> Iterator[CheckResult]:
 
 def check_janitor(memory: Memory) -> Iterator[CheckResult]:
     """Check that the janitor has run as planned."""
-    if late := overdue_in(memory.state, memory.git, datetime.now(UTC)):
+    if late := overdue(memory.state, datetime.now(UTC), memory.git):
         sentence, _, step = late.partition(" Run it with: ")
         yield CheckResult(sentence.removesuffix("."), step)
     else:

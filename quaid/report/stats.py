@@ -116,7 +116,7 @@ def health_stats_of(memory: Memory, today: date) -> tuple[str | None, str | None
     since = (today - timedelta(days=HEALTH_DAYS - 1)).isoformat()
     days = HealthLog(memory.state / LOCAL_FILE).by_day(since)
     days = [day for day in days if day.day <= today.isoformat()]  # a clock may have been set back
-    return last.started if last else None, overdue(runs, datetime.now(UTC)), days
+    return last.started if last else None, overdue(memory.state, datetime.now(UTC)), days
 
 
 def _size(path: Path) -> int:

@@ -45,11 +45,12 @@ class MemoryBranches:
     def create(self, name: str, start: str = "HEAD") -> BranchHead:
         """Make a branch of the memory as it was at `start`, a commit or a day (RevisionError)."""
         self._check_alone()
-        if not self._git.is_branch_name(name):
+        args = ("check-ref-format", "--branch", name)
+        if name.startswith("-") or self._git.runner.run("check a name", *args, accept=(0, 1, 128))[0]:
             raise BadInputError(f"{name!r} cannot be the name of a branch. Give letters, digits, - and /, such as work")
         if any(head.name == name for head in self.list()):
             raise BadInputError(f"There is a branch {name!r} already. Switch to it with: quaid branch switch {name}")
-        self._git.create_branch(name, self._git.revisions.find(start).id)
+        self._git.runner.run("make a branch", "branch", "--no-track", name, self._git.revisions.find(start).id)
         return self.find(name)
 
     def switch(self, name: str) -> BranchHead:
@@ -74,9 +75,10 @@ class MemoryBranches:
                     "quaid branch create NAME"
                 )
             transaction.commit_deferred(self._root, git)
-            if unsaved := git.list_unsaved():
+            lines = git.runner.list_changed()
+            if unsaved := [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]:
                 raise UnsavedWorkError(unsaved)
-            git.switch_branch(name)
+            git.runner.run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
         self._vault.catch_up()
         return self.find(name)
 
@@ -94,7 +96,9 @@ class MemoryBranches:
                 f"delete it all the same (it is kept as a backup) with: quaid branch delete {name} --force"
             )
         backup = f"{BACKUPS}/{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{name}"
-        self._git.delete_branch(head, backup)
+        lines = f"create {backup} {head.id}\ndelete refs/heads/{head.name} {head.id}\n"
+        stdin = lines.encode("utf-8", "surrogateescape")
+        self._git.runner.run("delete a branch", "update-ref", "--stdin", stdin=stdin)
         return backup
 
     def merge(self, name: str) -> Committed:

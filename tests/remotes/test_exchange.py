@@ -16,13 +16,13 @@ from vaults import assert_verified, trust_vault
 from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
-from quaid.history.remotes import BACKUPS, RemoteRefusedError, Remotes, RemoteUnreachableError
+from quaid.history.remotes import BACKUPS, LEASE, RemoteRefusedError, Remotes, RemoteUnreachableError
 from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.remotes import contact, exchange, trusted
 from quaid.remotes.incoming import IncomingRefusedError
-from quaid.remotes.lease import JANITOR, LASTS, LeaseHeldError
+from quaid.remotes.lease import LASTS, LeaseHeldError
 from quaid.remotes.pulling import OwnWorkError
 from quaid.settings import GitSettings, Settings
 from quaid.vault import transaction
@@ -724,7 +724,7 @@ def test_a_lease_that_nobody_gave_counts_for_nothing(pair, folder, said, monkeyp
     monkeypatch.setattr(contact, "start_detached", lambda *_: None)
     bare = folder / "remote.git"
     made = run_git(bare, "commit-tree", "main^{tree}", stdin=said)
-    run_git(bare, "update-ref", f"refs/quaid/lease/{JANITOR}", made)
+    run_git(bare, "update-ref", LEASE, made)
     hold(one, datetime.now(UTC))
     with one.memory() as memory:
         memory.remotes.pull()
