@@ -89,8 +89,8 @@ def add(
 
 def read_last(state: Path, session: str | None = None, askers: Collection[str] | None = None) -> Reasons | None:
     """Return the last recall, or the last of `session`, of those by one of `askers`; None where there is none."""
-    asked = (told for told in _read_back(state) if askers is None or told.asker in askers)
-    return next((told for told in asked if session is None or told.session == session), None)
+    asked = (entry for entry in _read_back(state) if askers is None or entry.asker in askers)
+    return next((entry for entry in asked if session is None or entry.session == session), None)
 
 
 def list_given(state: Path) -> list[str]:
@@ -105,7 +105,7 @@ def _read_back(state: Path) -> Iterator[Reasons]:
         with suppress(OSError):
             for line in reversed(state_files.read(each).decode("utf-8", "replace").splitlines()):
                 with suppress(ValueError, TypeError):
-                    told = Reasons(**json.loads(line))
-                    given = tuple((str(one), float(score), dict(why)) for one, score, why in told.given)
-                    left_out = tuple((str(one), float(score), str(why)) for one, score, why in told.left_out)
-                    yield told._replace(given=given, left_out=left_out, degraded=tuple(told.degraded))
+                    entry = Reasons(**json.loads(line))
+                    given = tuple((str(one), float(score), dict(why)) for one, score, why in entry.given)
+                    left_out = tuple((str(one), float(score), str(why)) for one, score, why in entry.left_out)
+                    yield entry._replace(given=given, left_out=left_out, degraded=tuple(entry.degraded))

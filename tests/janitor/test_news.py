@@ -9,7 +9,7 @@ import pytest
 from vaults import mounted
 
 from quaid.janitor.decision import RunReport
-from quaid.janitor.news import overdue, overdue_in, render_news
+from quaid.janitor.news import overdue, render_news
 from quaid.local.runs import Decision, Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder
@@ -94,13 +94,17 @@ class TestText:
 
 class TestOverdue:
     @pytest.fixture
-    def runs(self, tmp_path):
-        return Runs(state_folder(tmp_path) / "local.db")
+    def state(self, tmp_path):
+        return state_folder(tmp_path)
+
+    @pytest.fixture
+    def runs(self, state):
+        return Runs(state / "local.db")
 
     def test_where_it_never_ran_it_is_overdue_a_week_after_the_vault_was_made(self, vault):
         def find_warning(days):
             with vault.memory() as memory:
-                return overdue_in(state_folder(vault.root), memory.git, datetime.now(UTC) + timedelta(days=days))
+                return overdue(state_folder(vault.root), datetime.now(UTC) + timedelta(days=days), memory.git)
 
         assert (find_warning(0), find_warning(6)) == (None, None)
         for days in (8, 400):
@@ -118,25 +122,25 @@ class TestOverdue:
             assert any("never run" in item.what for item in status_of(memory).attention)
             assert [check.level for check in examine(vault.root) if check.name == "janitor"] == ["warning"]
 
-    def test_after_two_days(self, runs):
-        assert overdue(runs, NOW) is None
+    def test_after_two_days(self, runs, state):
+        assert overdue(state, NOW) is None
         runs.add(Run("01", NOW.isoformat(), "done"))
         for hours in (0, 47, 48):
-            assert overdue(runs, NOW + timedelta(hours=hours)) is None
+            assert overdue(state, NOW + timedelta(hours=hours)) is None
         for hours in (49, 24 * 9):
-            warning = overdue(runs, NOW + timedelta(hours=hours))
+            warning = overdue(state, NOW + timedelta(hours=hours))
             assert f"for {hours // 24} days" in warning
             assert "quaid janitor install" in warning
 
-    def test_runs_that_failed_do_not_count_and_say_why(self, runs):
+    def test_runs_that_failed_do_not_count_and_say_why(self, runs, state):
         runs.add(Run("02", "2026-11-20T03:30:00Z", "failed", problem="review: there is no key."))
-        assert overdue(runs, NOW).startswith("The janitor has not run to its end yet.")
+        assert overdue(state, NOW).startswith("The janitor has not run to its end yet.")
         runs.add(Run("01", "2026-11-10T03:30:00Z", "done"))
         warning = "The janitor has not run well for 10 days. The last time: review: there is no key."
-        assert overdue(runs, NOW).startswith(warning)
+        assert overdue(state, NOW).startswith(warning)
 
     def test_books_that_cannot_be_read_are_a_warning_and_no_error(self, tmp_path):
         with mounted(tmp_path / "state", "-t", "tmpfs", "-o", "size=1m", "none") as folder:
             (folder / "local.db").mkdir()
             with mounted(folder, "-o", "remount,ro"):  # it cannot be set aside
-                assert "not known" in overdue(Runs(folder / "local.db"), NOW)
+                assert "not known" in overdue(folder, NOW)
