@@ -145,9 +145,6 @@ class UsageStore(Protocol):
     def settle(self, reservation: int, usage: ModelUsage) -> None:
         """Replace the estimate of a call by its usage."""
 
-    def spent(self, day: str) -> ModelUsage:
-        """Return the usage of `day`, estimates of running calls included."""
-
 
 class AnswerStore(Protocol):
     """Stores answers to repeated questions."""

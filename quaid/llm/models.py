@@ -42,7 +42,7 @@ class Models:
     ) -> None:
         self._settings = settings
         self._own_prompts = own_prompts
-        self._usage: UsageStore = usage if usage is not None else UsageInMemory()
+        self._usage = usage
         self._answers = answers
         self._discovery = Discovery(settings, os.environ if environ is None else environ)
         self._budget = Budget(settings, self._usage, is_run=False)
@@ -279,58 +279,42 @@ def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:
     return given[-1]
 
 
-class UsageInMemory:
-    """A UsageStore that ends with its process. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._calls: list[tuple[str, ModelUsage]] = []
-        self._lock = threading.RLock()
-
-    def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
-        with self._lock:
-            if cap is not None:
-                cap.check(call.most, self.spent(day))
-            self._calls.append((day, call.most))
-            return len(self._calls) - 1
-
-    def settle(self, reservation: int, usage: ModelUsage) -> None:
-        with self._lock:
-            self._calls[reservation] = (self._calls[reservation][0], usage)
-
-    def spent(self, day: str) -> ModelUsage:
-        with self._lock:
-            return sum((usage for when, usage in self._calls if when == day), ModelUsage())
-
-
 class Budget:
     """The caps of one run, of the day and of each call: a call is counted at its maximum before it is made, and at its
     usage afterwards. So two processes cannot both spend the last of a day, and the running call of a killed process is
-    counted.
+    counted. Without a `store` a day ends with the budget. Safe to use from several threads.
     """
 
-    def __init__(self, settings: ModelSettings, store: UsageStore, *, is_run: bool) -> None:
+    def __init__(self, settings: ModelSettings, store: UsageStore | None, *, is_run: bool) -> None:
         self._day_cap = SpendingCap("day", settings.max_tokens_per_day, settings.max_usd_per_day)
         self._run_cap = SpendingCap("run", 0, settings.max_usd_per_run) if is_run else None
         self._store = store
-        self._run = UsageInMemory()
+        self._calls: list[ModelUsage] = []
+        self._lock = threading.RLock()
 
     @property
     def spent(self) -> ModelUsage:
         """The usage of all calls within this budget."""
-        return self._run.spent("")
+        with self._lock:
+            return sum(self._calls, ModelUsage())
 
     def reserve(self, call: PlannedCall, day: str) -> tuple[int, int]:
-        """Count `call` at its estimate, and return its numbers in the store of the day and in that of the run.
+        """Count `call` at its estimate, and return its numbers in this budget and in the store of the day.
 
         Raises:
             BudgetExceededError: a cap would be exceeded; nothing was counted.
             ModelUnavailableError: usage cannot be stored, so that no cap could hold.
         """
-        run_id = self._run.reserve(call, "", self._run_cap)
+        with self._lock:
+            for cap in (self._run_cap, None if self._store else self._day_cap):
+                if cap is not None:
+                    cap.check(call.most, self.spent)
+            self._calls.append(call.most)
+            number = len(self._calls) - 1
         try:
-            return self._store.reserve(call, day, self._day_cap), run_id
+            return number, self._store.reserve(call, day, self._day_cap) if self._store else 0
         except errors.QuaidError as error:
-            self._run.settle(run_id, ModelUsage())
+            self._calls[number] = ModelUsage()
             if isinstance(error, errors.ModelError):
                 raise
             problem = f"The usage of models could not be counted, so none was asked ({error})"
@@ -338,7 +322,8 @@ class Budget:
 
     def settle(self, reservation: tuple[int, int], usage: ModelUsage) -> None:
         """Count the usage of the call. Where it cannot be stored, the estimate stays counted."""
-        day_id, run_id = reservation
-        self._run.settle(run_id, usage)
+        number, day_id = reservation
+        self._calls[number] = usage
         with suppress(errors.QuaidError):
-            self._store.settle(day_id, usage)
+            if self._store is not None:
+                self._store.settle(day_id, usage)
