@@ -17,13 +17,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class NotATranscriptError(BadInputError):
-    """The path is not one of an agent program's transcripts."""
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} is not read as a transcript: {why}. Take it in yourself with: quaid extract FILE")
-
-
 def transcript_folders() -> Iterator[Path]:
     """Yield the folders of transcripts of the programs that Quaid has hooks for."""
     home = Path.home()
@@ -37,14 +30,14 @@ def open_transcript(path: str) -> IO[bytes]:
     """Open a transcript: a regular file of this user in the folder of an agent's program, not a link out of it.
 
     Raises:
-        NotATranscriptError: it is something else.
+        BadInputError: it is something else.
         OSError: it cannot be opened.
     """
     real = Path(os.path.realpath(path)) if Path(path).is_absolute() else Path()
     for folder in map(Path, map(os.path.realpath, transcript_folders())):
         if real.is_relative_to(folder) and real != folder and real.suffix in _SUFFIXES:
             return _open_below(folder, real.relative_to(folder).parts, path)
-    raise NotATranscriptError(path, "it is not in the folder of an agent's program")
+    raise _refusal(path, "it is not in the folder of an agent's program")
 
 
 def open_spooled(path: str, folder: Path) -> IO[bytes]:
@@ -66,8 +59,12 @@ def _open_below(folder: Path, parts: tuple[str, ...], path: str) -> IO[bytes]:
     about = os.fstat(opened)
     if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
         os.close(opened)
-        raise NotATranscriptError(path, "it is not a file of yours")
+        raise _refusal(path, "it is not a file of yours")
     return os.fdopen(opened, "rb")
+
+
+def _refusal(path: str, why: str) -> BadInputError:
+    return BadInputError(f"{path} is not read as a transcript: {why}. Take it in yourself with: quaid extract FILE")
 
 
 def _setting(name: str, default: Path) -> Path:

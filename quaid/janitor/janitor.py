@@ -53,7 +53,7 @@ class Janitor:
         """Run once and record it however it ends. `now` is the clock's by default.
 
         Raises:
-            LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
+            LockedError, JanitorStoppedError, QuaidError: nothing was done.
         """
         now = now or datetime.now(UTC)
         vault, state = self._vault, self._state

@@ -132,9 +132,9 @@ class Exchange:
         """Fetch what the remote has and merge it; `accept` is the digest of the steering files that its owner has seen.
 
         Raises:
-            RemoteUnreachableError, RemoteRefusedError, PurgedError, IncomingRefusedError, OwnWorkError, LockedError,
+            RemoteUnreachableError, RemoteRefusedError, PurgedError, IncomingRefusedError, LockedError,
             GitError: nothing was changed; another QuaidError where the remote is not trusted, its history or the
-            owner's is another one than it was, or what they have staged is in the way.
+            owner's is another one than it was, or work of theirs is in the way.
         """
         remote = self._find(name)
         with self._recording(remote.name):
@@ -260,32 +260,37 @@ class Exchange:
         last known counts. With `git.sync = "auto"` what the others have is pulled first.
 
         Raises:
-            LeaseHeldError: another machine is, and it is not to be taken over.
+            QuaidError: another machine is, and it is not to be taken over.
         """
         is_auto = self._settings.git.sync == "auto"
         if is_auto:
             self.exchange()
         for name in trusted.list_trusted(self._root):
-            try:
-                self._hold_lease_at(self._find(name), now, take_over=take_over, asks=is_auto)
-            except leases.LeaseHeldError:
-                raise
-            except QuaidError:  # nobody answers, or takes leases: the night is not put off for that
-                continue
+            held: leases.Lease | None = None
+            with suppress(QuaidError):  # nobody answers, or takes leases: the night is not put off for that
+                held = self._hold_lease_at(self._find(name), now, take_over=take_over, asks=is_auto)
+            if held is not None:
+                raise QuaidError(
+                    f"The janitor of this vault runs on {held.name} until {held.until:%Y-%m-%d %H:%M} UTC: nothing was "
+                    "changed. To have it run here from now on: quaid janitor run --take-over",
+                    code="lease_held",
+                )
 
-    def _hold_lease_at(self, remote: Remote, now: datetime, *, take_over: bool, asks: bool) -> None:
+    def _hold_lease_at(self, remote: Remote, now: datetime, *, take_over: bool, asks: bool) -> leases.Lease | None:
+        """Take the lease at a remote. Return the one of another machine that is in the way."""
         remotes, mine = self._vault.git.remotes, device(self._root)
         for _ in range(PUSH_ATTEMPTS):
             known = remotes.read_lease(remote.name)
             theirs = leases.parse_lease(known[1]) if known else None
             if theirs and not take_over and leases.blocks_run(theirs, mine, now):
-                raise leases.LeaseHeldError(theirs)
+                return theirs
             after = known or remotes.read_lease()
             text = leases.render_lease(mine, now)
             made = remotes.write_lease(text, after[0] if after else None)
             if not asks or self._line(remote.push_address).push(made, LEASE):
-                return
+                break
             self._fetch(remote)
+        return None
 
     # -- what they share -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from quaid.errors import QuaidError
 from quaid.text.invisible import without_unseen
 
 LASTS = timedelta(hours=36)
@@ -21,18 +20,6 @@ class Lease(NamedTuple):
     holder: str
     name: str
     until: datetime
-
-
-class LeaseHeldError(QuaidError):
-    """Another machine is the one that tidies this vault."""
-
-    code = "lease_held"
-
-    def __init__(self, lease: Lease) -> None:
-        super().__init__(
-            f"The janitor of this vault runs on {lease.name} until {lease.until:%Y-%m-%d %H:%M} UTC: nothing was "
-            "changed. To have it run here from now on: quaid janitor run --take-over"
-        )
 
 
 def parse_lease(text: str) -> Lease | None:

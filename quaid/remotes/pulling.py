@@ -40,18 +40,6 @@ Settled = dict[str, bytes | None]
 """Path -> what the file becomes, None for no file."""
 
 
-class OwnWorkError(QuaidError):
-    """Uncommitted work of the owner's collides with what comes."""
-
-    code = "own_work"
-
-    def __init__(self, paths: Sequence[str], problem: str) -> None:
-        super().__init__(
-            f"{name_first(paths)} {problem}: nothing was pulled, and nothing of yours was changed. "
-            "Commit what is to stay with git add and git commit, then: quaid pull"
-        )
-
-
 class Pulled(NamedTuple):
     """What became of a pull: the commit that the branch is at, how many came, whether that took a merge, the notes
     that were removed, those with conflict markers, and the ref that keeps the branch as it was before a merge. `claims`
@@ -74,7 +62,7 @@ def pull(vault: OpenVault, source: Source, accepted: str = "", *, accept_removal
     The owner has agreed to the steering files whose digest is `accepted`, and to many removals or not.
 
     Raises:
-        IncomingRefusedError, OwnWorkError, QuaidError: nothing was changed.
+        IncomingRefusedError: what comes is refused. QuaidError: uncommitted work is in the way.
         LockedError: the branch keeps moving, another writer or a rebase of the owner's does not end.
         GitError: the two have nothing in common.
     """
@@ -150,7 +138,7 @@ def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes])
     """Return what is written so that the files become what the new commit has, and the owner's own changes stay.
 
     Raises:
-        OwnWorkError: they cannot be separated, or an uncommitted file of theirs is in the way.
+        QuaidError: they cannot be separated, or an uncommitted file of theirs is in the way.
     """
     edits: list[Edit] = []
     foreign: list[str] = []
@@ -167,10 +155,14 @@ def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes])
             collided.append(path)
         else:
             edits.append(Edit(path, disk, merged))
-    if collided:
-        raise OwnWorkError(collided, "has changes of yours where the remote has changed it too")
-    if foreign:
-        raise OwnWorkError(foreign, "is not committed here, and the remote has another file of that name")
+    if in_the_way := collided or foreign:
+        of_both = "has changes of yours where the remote has changed it too"
+        problem = of_both if collided else "is not committed here, and the remote has another file of that name"
+        raise QuaidError(
+            f"{name_first(in_the_way)} {problem}: nothing was pulled, and nothing of yours was changed. "
+            "Commit what is to stay with git add and git commit, then: quaid pull",
+            code="own_work",
+        )
     return tuple(edits)
 
 
