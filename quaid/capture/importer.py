@@ -18,15 +18,8 @@ from quaid import redaction
 from quaid.capture import facts, relations
 from quaid.capture.entities import plan_entity
 from quaid.capture.facts import NewFact
+from quaid.capture.importers import import_content
 from quaid.capture.importers.formats import NoteFolder, select_format
-from quaid.capture.importers.import_content import (
-    MARKDOWN,
-    NOT_MARKDOWN,
-    ImportContent,
-    ImportedEntity,
-    ImportSource,
-    Redact,
-)
 from quaid.capture.stated_relations import add_stated
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.config import person_of
@@ -80,7 +73,7 @@ class ImportResult:
 
 
 def import_from(
-    vault: OpenVault, source: Path | IO[bytes], options: ImportOptions, *, redact: Redact | None = None
+    vault: OpenVault, source: Path | IO[bytes], options: ImportOptions, *, redact: import_content.Redact | None = None
 ) -> ImportResult:
     """Import the memories of a source as one commit. A second import of the same source changes nothing."""
     writer = Writer(vault)
@@ -107,7 +100,7 @@ def import_from(
         admitted = redaction.admit(text)
         return admitted.text, admitted.redacted
 
-    found = ImportContent(redact_counted, into=into, keeps_owners=options.keep_owners)
+    found = import_content.ImportContent(redact_counted, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(read.passed_over)
     form.read(read, found)
     new = list_facts(found, form.name, options.owner, options.project)
@@ -128,7 +121,7 @@ def _plan_import(
     writer: Writer,
     name: str,
     format_name: str,
-    found: ImportContent,
+    found: import_content.ImportContent,
     new: Sequence[NewFact],
     options: ImportOptions,
     now: datetime,
@@ -166,7 +159,7 @@ def _plan_import(
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
-def read_source(path: Path, root: Path) -> ImportSource:
+def read_source(path: Path, root: Path) -> import_content.ImportSource:
     """Read a file, or a folder without hidden files, links and vaults in it."""
     if not path.exists():
         raise BadInputError(f"{path} does not exist. Give the file or folder that holds the memories.")
@@ -175,7 +168,7 @@ def read_source(path: Path, root: Path) -> ImportSource:
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
     if path.is_file():
         name = redaction.admit_name(path.name)
-        return ImportSource(name, {name: _read_file(path)}, is_folder=False)
+        return import_content.ImportSource(name, {name: _read_file(path)}, is_folder=False)
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
@@ -187,18 +180,18 @@ def read_source(path: Path, root: Path) -> ImportSource:
             passed_over["files that cannot be read"] += 1
     if not data:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
-    return ImportSource(
+    return import_content.ImportSource(
         redaction.admit_name(place.name), data, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
     )
 
 
-def read_stream(stream: IO[bytes]) -> ImportSource:
+def read_stream(stream: IO[bytes]) -> import_content.ImportSource:
     """Read stdin: JSON or markdown, as its first character says."""
     data = stream.read()
     if not data.strip():
         raise BadInputError("Nothing came on stdin. Pipe an export or a markdown file into it.")
     name = "stdin.json" if data.lstrip()[:1] in {b"{", b"["} else "stdin.md"
-    return ImportSource(name, {name: data}, is_folder=False)
+    return import_content.ImportSource(name, {name: data}, is_folder=False)
 
 
 def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
@@ -218,8 +211,8 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
                 passed_over["links and other things that are not files"] += 1
             elif any("\udc80" <= char <= "\udcff" for char in path.name):
                 passed_over["files whose name is not UTF-8"] += 1
-            elif path.suffix.lower() not in MARKDOWN:
-                passed_over[NOT_MARKDOWN] += 1
+            elif path.suffix.lower() not in import_content.MARKDOWN:
+                passed_over[import_content.NOT_MARKDOWN] += 1
             else:
                 found.append(path.relative_to(top).as_posix())
     return found
@@ -232,7 +225,9 @@ def _read_file(path: Path) -> bytes:
         raise BadInputError.unreadable(path, error) from error
 
 
-def list_facts(found: ImportContent, format_name: str, owner: str, project: str | None = None) -> list[NewFact]:
+def list_facts(
+    found: import_content.ImportContent, format_name: str, owner: str, project: str | None = None
+) -> list[NewFact]:
     """Return the facts to store, each statement of an owner once; others are counted as left out."""
     new: dict[tuple[str, str], NewFact] = {}
     for fact in found.facts:
@@ -271,7 +266,7 @@ def derive_id(*parts: str) -> str:
 class _Planner:
     """Plans the edits of an import, and counts what it brings."""
 
-    def __init__(self, vault: OpenVault, writer: Writer, found: ImportContent, now: datetime) -> None:
+    def __init__(self, vault: OpenVault, writer: Writer, found: import_content.ImportContent, now: datetime) -> None:
         self._vault = vault
         self._root = vault.root
         self._index = vault.whole_index()
@@ -281,7 +276,7 @@ class _Planner:
         self._now = now
         self._names: dict[str, str] = {}
         """Key of a name or alias -> the name that links use."""
-        self._entities: dict[str, tuple[ImportedEntity, StoredNote | None]] = {}
+        self._entities: dict[str, tuple[import_content.ImportedEntity, StoredNote | None]] = {}
         """Name that links use -> the entity, and its note."""
         self.edits: list[Edit] = []
         self.counts: Counter[str] = Counter()
@@ -325,7 +320,7 @@ class _Planner:
             known += [(alias, note_name(edit.rel_path)) for alias in (entity.name, *entity.aliases)]
         return known
 
-    def _add_entity(self, entity: ImportedEntity) -> str:
+    def _add_entity(self, entity: import_content.ImportedEntity) -> str:
         note = self._finder.find_entity(self._visible, entity.name)
         name = note.name if note else entity.name
         self._names.setdefault(name_key(entity.name), name)
@@ -340,14 +335,14 @@ class _Planner:
                 return None
             kinds = relations.entity_types(normal.relation)
             subject, target = (
-                self._names.get(name_key(name)) or self._add_entity(ImportedEntity(name, kind))
+                self._names.get(name_key(name)) or self._add_entity(import_content.ImportedEntity(name, kind))
                 for name, kind in zip((normal.subject, normal.object), kinds, strict=True)
             )
             return relations.normalise_edge(Edge(subject, normal.relation, target))
         except BadInputError:
             return None
 
-    def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge], format_name: str) -> Edit:
+    def _plan_new_entity(self, entity: import_content.ImportedEntity, edges: Sequence[Edge], format_name: str) -> Edit:
         edit = plan_entity(entity.name, entity.type, entity.created or self._now, tuple(edges), self._vault.layout)
         file_name = note_name(edit.rel_path)
         aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
@@ -364,7 +359,7 @@ class _Planner:
         return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
 
     def _plan_known_entity(
-        self, note: StoredNote, entity: ImportedEntity, edges: Sequence[Edge], edge_fact: NewFact
+        self, note: StoredNote, entity: import_content.ImportedEntity, edges: Sequence[Edge], edge_fact: NewFact
     ) -> None:
         """Add the edges that its note does not have. Its text is its owner's."""
         if note.is_own:

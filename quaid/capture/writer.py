@@ -11,22 +11,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
+from quaid import errors
 from quaid.capture import facts, owner_note
 from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.stated_relations import add_stated
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
-from quaid.errors import (
-    BadInputError,
-    NoteBrokenError,
-    NoteChangedError,
-    NoteNotFoundError,
-    NothingToReplaceError,
-    NotOursError,
-    QuaidError,
-    VaultNotFoundError,
-)
 from quaid.history import merge_driver
 from quaid.history.merge import merge_lines, revert_change
 from quaid.index import documents, graph, references
@@ -177,7 +168,7 @@ class Writer:
             value = owner_note.clean_name(str(value))
         setting = f"{key} = {render_value(value)}"
         if admit(setting).redacted:
-            raise BadInputError(
+            raise errors.BadInputError(
                 f"The value of {key} looks like a secret, and a file would keep it in clear. "
                 f"Set it in the environment: QUAID_{key.replace('.', '_').upper()}"
             )
@@ -194,7 +185,7 @@ class Writer:
         """
         vault = self._vault
         if not (self._root / CONFIG_FILE).exists():
-            raise VaultNotFoundError(self._root)
+            raise errors.VaultNotFoundError(self._root)
         merge_driver.set_up(self._root)  # the first write in a clone that was made with git
         with transaction.begin(self._root, vault.git, vault.settings.git.wait_s, vault.notify) as finished:
             if finished is not None and finished.key == key:
@@ -218,7 +209,7 @@ class Writer:
                 )
                 try:
                     committed = transaction.apply(self._root, change, vault.git)
-                except NoteChangedError:  # an editor saved between plan and write: plan again
+                except errors.NoteChangedError:  # an editor saved between plan and write: plan again
                     if attempt == PLAN_ATTEMPTS:
                         raise
                     continue
@@ -272,15 +263,15 @@ class Writer:
         """
         try:
             document, turn, _ = references.resolve_one(index, reference)
-        except NoteNotFoundError:
+        except errors.NoteNotFoundError:
             (same,) = self.finder.find_duplicates(index, [replace(new, text=reference)])
             if not isinstance(same, StoredNote):
-                raise NothingToReplaceError(reference) from None
+                raise errors.NothingToReplaceError(reference) from None
             document, turn, _ = references.resolve_one(index, same.rel_path)
         if document.kind != Kind.FACT or turn is not None or document.superseded_by:
-            raise NothingToReplaceError(reference)
+            raise errors.NothingToReplaceError(reference)
         if documents.text_of(index, document.doc_id) == new.text:
-            raise BadInputError(
+            raise errors.BadInputError(
                 f"{document.id} says just that already: it cannot replace itself. Say what is true now."
             )
         return document
@@ -302,7 +293,9 @@ class Writer:
         subject = self.finder.find_entity(index, edge.subject)
         owners = {*self._vault.owners, "default"}
         if subject is not None and not may_see(subject.rel_path, subject.data, owners, self._layout):
-            raise BadInputError(f"The name {edge.subject!r} is taken. Give the subject of the link another name.")
+            raise errors.BadInputError(
+                f"The name {edge.subject!r} is taken. Give the subject of the link another name."
+            )
         if subject is not None and subject.is_own and (path := graph.find_edge_fact(index, edge)):
             return WritePlan(WriteResult(path, path, "known", text))
         path = edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
@@ -315,12 +308,12 @@ class Writer:
         index = self._vault.index()
         document, turn, heading = references.resolve_one(index, reference)
         if document.kind not in FORGETTABLE:
-            raise NotOursError(document.path)
+            raise errors.NotOursError(document.path)
         if heading:
-            raise BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
+            raise errors.BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
         if turn is not None:
             if document.kind != Kind.EPISODE:
-                raise NoteNotFoundError(reference)
+                raise errors.NoteNotFoundError(reference)
             head, body = self._split(document.path)
             subject = f"forget: turn {turn} of session {document.session}"
             return self._plan_turn(document, turn, head + body, head + episodes.forget_turn(body, turn), subject)
@@ -354,7 +347,7 @@ class Writer:
                 after = body if episodes.says_turn(body, turn) else episodes.restore_turn(body, old, turn)
                 return self._plan_turn(document, turn, head + body, head + after, f"restore: turn {turn}")
             if heading:
-                raise NoteNotFoundError(reference)
+                raise errors.NoteNotFoundError(reference)
             if document.superseded_by:
                 with naming_broken_note(document.path):
                     edit = self._plan_reinstatement(document)
@@ -364,7 +357,7 @@ class Writer:
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
         found = find_forgotten(self._vault.git, reference, self._vault.owners, self._layout)
         if found is None:
-            raise NoteNotFoundError(reference)
+            raise errors.NoteNotFoundError(reference)
         _, path, data = found
         note = notes.parse_note(path, data, place=self._layout)
         text = note.text or path
@@ -382,7 +375,7 @@ class Writer:
             if not _is_replaced(wanted):
                 return Edit(document.path, data, wanted)
             break
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{document.path} says that it was replaced, and git has no version without that. Take superseded_by out "
             f"of it with: quaid edit {document.id}"
         )
@@ -395,7 +388,7 @@ class Writer:
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
             if episodes.says_turn(body, turn):
                 return body
-        raise NoteNotFoundError(f"{document.path}#t{turn}")
+        raise errors.NoteNotFoundError(f"{document.path}#t{turn}")
 
     # -- edits by the owner --------------------------------------------------------------------------------------
 
@@ -405,10 +398,10 @@ class Writer:
             kind = notes.parse_note(path, now, place=self._layout).kind
             removal = f"Remove it with: quaid forget {quote(note_name(path))}"
             step = "To remove it, delete the file" if kind is Kind.NOTE else removal
-            raise QuaidError(f"{path} would be empty: nothing was changed. {step}", code="edit")
+            raise errors.QuaidError(f"{path} would be empty: nothing was changed. {step}", code="edit")
         merged = after if now == before else merge_lines(before, now, after)
         if merged is None:  # another program has changed the same lines
-            raise NoteChangedError(path)
+            raise errors.NoteChangedError(path)
         old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
         text = note.title if note.problems or not note.text else note.text
         written = WriteResult(note.id, path, "edited", text, hint=describe_new_problems(old, note))
@@ -420,9 +413,11 @@ class Writer:
         index = self._vault.index()
         document, *_ = references.resolve_one(index, reference)
         if document.kind == Kind.NOTE:
-            raise NotOursError(document.path)
+            raise errors.NotOursError(document.path)
         if document.kind not in MARKABLE:
-            raise BadInputError(f"{document.path} is not a fact: only facts and core notes are pinned or verified.")
+            raise errors.BadInputError(
+                f"{document.path} is not a fact: only facts and core notes are pinned or verified."
+            )
         data, edits = self._read(document.path), list[Edit]()
         with naming_broken_note(document.path):
             if getattr(notes.parse_note(document.path, data, place=self._layout), mark) != is_set:
@@ -465,7 +460,7 @@ class Writer:
     def _read(self, path: str) -> bytes:
         data = files.read_note(self._root, path)
         if data is None:
-            raise NoteNotFoundError(path)
+            raise errors.NoteNotFoundError(path)
         return data
 
     def _split(self, path: str) -> tuple[str, str]:
@@ -489,7 +484,7 @@ def naming_broken_note(path: str) -> Iterator[None]:
         yield
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
         problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise NoteBrokenError(path, problem) from error
+        raise errors.NoteBrokenError(path, problem) from error
 
 
 def make_key(*parts: object) -> str:

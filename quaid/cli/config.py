@@ -4,19 +4,12 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from quaid import config
 from quaid.cli.change_output import tell_written
 from quaid.cli.init import change_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument
 from quaid.cli.terminal import columns
-from quaid.config import (
-    is_users_own,
-    list_settings,
-    read_descriptions,
-    read_vault_config,
-    render_value,
-    unknown_setting,
-)
 from quaid.place import CONFIG_FILE
 from quaid.user_config import read_user_config, user_config_path
 
@@ -41,28 +34,31 @@ def run_config(
       quaid config embedding.model multilingual-e5-small   # the old model answers until this one is ready
     """
     with invocation.open() as memory:
-        of_vault, of_user = read_vault_config(memory.root), read_user_config()
+        of_vault, of_user = config.read_vault_config(memory.root), read_user_config()
         origins = {}
-        for each, _ in list_settings(memory.settings):
+        for each, _ in config.list_settings(memory.settings):
             origins[each] = "default"
             if variable_of(each) in os.environ:
                 origins[each] = variable_of(each)
             elif _holds(of_user, each):
                 origins[each] = str(user_config_path())
-            elif _holds(of_vault, each) and not is_users_own(each):
+            elif _holds(of_vault, each) and not config.is_users_own(each):
                 origins[each] = CONFIG_FILE
-        values = dict(list_settings(memory.settings))
+        values = dict(config.list_settings(memory.settings))
         if key is None:
-            descriptions = read_descriptions()
-            rows = [(each, render_value(values[each]), origin, descriptions[each]) for each, origin in origins.items()]
+            descriptions = config.read_descriptions()
+            rows = [
+                (each, config.render_value(values[each]), origin, descriptions[each])
+                for each, origin in origins.items()
+            ]
             shapes = [{"key": each, "value": values[each], "origin": origin} for each, origin in origins.items()]
             invocation.respond(columns(rows), settings=shapes)
             return
         if key not in values:
-            raise unknown_setting(key)
+            raise config.unknown_setting(key)
         if value is None:
             found = values[key]
-            text = found if isinstance(found, str) else render_value(found)
+            text = found if isinstance(found, str) else config.render_value(found)
             invocation.respond(text, key=key, value=found, origin=origins[key])
             return
         written = memory.configure(key, value)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from quaid import errors
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key
 from quaid.docs import catalogue, edits, registry
 from quaid.docs.catalogue import Catalogue, Doc, list_docs
@@ -28,14 +29,6 @@ from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.docs.source_trees import SourceTrees
 from quaid.docs.staleness import StalenessCheck
 from quaid.docs.updates import PROMPTS, DocUpdate, OpenDoc, apply_stored, find_grown, open_stale, propose_branch
-from quaid.errors import (
-    TROUBLE_FOR_ALL,
-    BadInputError,
-    ModelError,
-    ModelUnavailableError,
-    NoteChangedError,
-    QuaidError,
-)
 from quaid.history.proposal import Proposed
 from quaid.history.source_repository import open_repository
 from quaid.index.scope import is_visible
@@ -125,7 +118,7 @@ class Documentation:
             BadInputError: `folder` is not a folder.
         """
         if folder is not None and not folder.is_dir():
-            raise BadInputError(f"{folder} is not a folder. Give the one that your projects are in.")
+            raise errors.BadInputError(f"{folder} is not a folder. Give the one that your projects are in.")
         found = self.registrar.find_homes()
         found += self.registrar.find_projects(folder, found) if folder is not None else ()
         for project in found if not dry_run else ():
@@ -162,7 +155,7 @@ class Documentation:
         # Decoded as for the search: in a wrong encoding no secret is recognised.
         text, _ = notes.decode(data, len(data))
         if data and not text:
-            raise BadInputError(f"{doc.id} is not text. It is neither shown nor searched.")
+            raise errors.BadInputError(f"{doc.id} is not text. It is neither shown nor searched.")
         admitted = admit(text, keep_lines=True)
         return doc, admitted.text, admitted.redacted
 
@@ -196,14 +189,14 @@ class Documentation:
         if project is None:
             owner = self.find(path)
             if owner is None:
-                raise BadInputError(f"{path} belongs to no project. Say which with --project.")
+                raise errors.BadInputError(f"{path} belongs to no project. Say which with --project.")
             project = owner[0].name
         found = self.project(project)
         doc = catalogue.locate_doc(self._root, found, path)
         if doc is None:
             endings = ", ".join(catalogue.SUFFIXES)
             what = f"One is a visible file in its folder or its source roots that ends in {endings}."
-            raise BadInputError(f"{path} is not a document of {found.name}. {what}")
+            raise errors.BadInputError(f"{path} is not a document of {found.name}. {what}")
         return self.registrar.register(doc, sources)
 
     def confirm(self, reference: str, project: str | None = None, *, by_owner: bool = False) -> WriteResult:
@@ -215,7 +208,7 @@ class Documentation:
         doc = self.doc(reference, project)
         head = self._trees().newest_head(doc)
         if head is None:
-            raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
+            raise errors.BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head, by_owner=by_owner)
 
     def check(
@@ -231,7 +224,7 @@ class Documentation:
         checked = self._check().check(every, is_all=not references and project is None)
         known = dict(zip(every, checked, strict=True))
         found = [known[doc] for doc in docs]
-        with suppress(QuaidError):  # without local.db the check decides alone
+        with suppress(errors.QuaidError):  # without local.db the check decides alone
             found = apply_stored(found, self._judgements())
         return list(zip(docs, found, strict=True))
 
@@ -264,7 +257,7 @@ class Documentation:
             try:
                 if freshness.is_stale:
                     yield open_stale(trees, doc, freshness)
-            except (QuaidError, OSError) as error:
+            except (errors.QuaidError, OSError) as error:
                 yield f"{doc.id} could not be looked at: {error}"
 
     def grown(self, now: datetime) -> Iterator[OpenDoc | str]:
@@ -272,7 +265,7 @@ class Documentation:
         try:
             fresh = [doc for doc, freshness in self.check() if not freshness.is_stale]
             yield from find_grown(self._trees(), fresh, now)
-        except (QuaidError, OSError) as error:
+        except (errors.QuaidError, OSError) as error:
             yield f"Which documents have grown is not known: {error}"
 
     def propose(
@@ -287,7 +280,9 @@ class Documentation:
         """
         models = self._models()
         if models is None:
-            raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
+            raise errors.ModelUnavailableError(
+                "A document is brought up to date by a language model, and there is none"
+            )
         left = MAX_UPDATES
         for opened in self.stale(references, project):
             if isinstance(opened, str):
@@ -299,8 +294,8 @@ class Documentation:
             left -= 1
             try:
                 yield opened, opened.ask(models, self._judgements())
-            except ModelError as error:
-                if isinstance(error, TROUBLE_FOR_ALL):
+            except errors.ModelError as error:
+                if isinstance(error, errors.TROUBLE_FOR_ALL):
                     raise
                 yield f"{opened.doc.id}: {error}"
 
@@ -330,7 +325,7 @@ class Documentation:
 
         def plan() -> WritePlan:
             if files.read_note(self._root, doc.rel_path) != edit.before:
-                raise NoteChangedError(doc.rel_path)
+                raise errors.NoteChangedError(doc.rel_path)
             written = WriteResult(doc.id, doc.rel_path, "set", update.summary)
             return WritePlan(written, (edit,), opened.write_message(update))
 
