@@ -11,14 +11,14 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_132,
+    "lines": 75_900,
     "record classes": 303,
     "record fields": 1_780,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,
     "private functions used once per 1,000 lines": 6.0,
     "own imports inside functions per 1,000 lines": 1.6,
-    "dialect words per 1,000 lines": 2.4,
+    "dialect words per 1,000 lines": 2.3,
 }
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 
