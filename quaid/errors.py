@@ -59,15 +59,6 @@ class ForeignVaultError(QuaidError):
         )
 
 
-class StateFolderError(QuaidError):
-    code = "state_folder"
-
-    def __init__(self, path: object, problem: str) -> None:
-        super().__init__(
-            f"The state folder {path} cannot be used ({problem}). Move it away, or name another with QUAID_STATE_DIR."
-        )
-
-
 class VaultExistsError(QuaidError):
     code = "vault_exists"
 

@@ -50,7 +50,7 @@ class Memory(OpenVault):
 
         Raises:
             VaultNotFoundError: no vault there.
-            UntrustedVaultError, ForeignVaultError, StateFolderError: there is one that may not be read.
+            UntrustedVaultError, ForeignVaultError, QuaidError: there is one that may not be read.
             ConfigError: the user's own config cannot be read.
         """
         root, remark = trust.locate_vault(path)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
+from quaid.errors import ForeignVaultError, QuaidError, UntrustedVaultError, VaultNotFoundError
 from quaid.place import CONFIG_FILE, find_vault, make_private_folder, state_folder, state_home, write_private
 from quaid.user_config import changing_user_config, read_user_config
 
@@ -48,7 +48,7 @@ def check_listed(root: Path) -> None:
         VaultNotFoundError: there is no vault.
         ForeignVaultError: it belongs to another user.
         UntrustedVaultError: it is not in the list of trusted vaults.
-        StateFolderError: its state folder is a link or belongs to another user.
+        QuaidError: its state folder is a link or belongs to another user.
     """
     _check_own(root)
     if os.path.realpath(root) not in trusted_vaults():
@@ -91,7 +91,7 @@ def make_state_folder(root: Path) -> Path:
 
     Raises:
         VaultReadOnlyError, DiskFullError: it cannot be made.
-        StateFolderError: it is a link or belongs to another user.
+        QuaidError: it is a link or belongs to another user.
     """
     folder = state_folder(root)
     try:
@@ -110,7 +110,7 @@ def secure_state(root: Path) -> None:
     """Refuse a state folder that somebody else may have made, and shut others out of one that is ours.
 
     Raises:
-        StateFolderError: it is a link or belongs to another user.
+        QuaidError: it is a link or belongs to another user.
     """
     folder = state_folder(root)
     for path in (state_home(), folder.parent, folder):
@@ -118,10 +118,13 @@ def secure_state(root: Path) -> None:
             about = path.lstat() if path == folder else path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return
-        if stat.S_ISLNK(about.st_mode):
-            raise StateFolderError(path, "it is a link")
-        if about.st_uid != os.geteuid():
-            raise StateFolderError(path, "it belongs to another user")
+        if (is_link := stat.S_ISLNK(about.st_mode)) or about.st_uid != os.geteuid():
+            problem = "it is a link" if is_link else "it belongs to another user"
+            raise QuaidError(
+                f"The state folder {path} cannot be used ({problem}). "
+                "Move it away, or name another with QUAID_STATE_DIR.",
+                code="state_folder",
+            )
         if not stat.S_ISDIR(about.st_mode):
             return  # nothing can be written there: the first write reports that
         if about.st_mode & 0o077:

@@ -40,7 +40,7 @@ def check(root: Path) -> None:
     """Make sure that the vault at `root` may be read, and that git may run in it.
 
     Raises:
-        VaultNotFoundError, UntrustedVaultError, ForeignVaultError, StateFolderError: as `trust.check_listed`.
+        VaultNotFoundError, UntrustedVaultError, ForeignVaultError, QuaidError: as `trust.check_listed`.
         OpenVaultError, QuaidError, SteeringChangedError: its owner has to look first.
     """
     trust.check_listed(root)
@@ -70,7 +70,7 @@ def accept(root: Path) -> dict[str, str]:
     returned. The state of another vault that was at `root` before is put aside.
 
     Raises:
-        VaultReadOnlyError, DiskFullError, StateFolderError: it cannot be remembered.
+        VaultReadOnlyError, DiskFullError, QuaidError: it cannot be remembered.
         OpenVaultError: others can change it.
     """
     repository, record = find_repository(root), trust.read_about(root)

@@ -8,7 +8,7 @@ from quaid.history.repository import KEEP_DETACHED
 from quaid.history.vault_history import History
 from quaid.index import contents, documents
 from quaid.index.port import IndexConnection
-from quaid.janitor.worktree import JanitorStoppedError, NotCommittedError
+from quaid.janitor.worktree import NOT_COMMITTED, JanitorStoppedError
 from quaid.model import Hit
 from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
@@ -44,7 +44,7 @@ def check_branch(history: History) -> str:
     if state.detached:
         raise JanitorStoppedError("HEAD is on no branch", f"Switch to yours first, or {KEEP_DETACHED}")
     if state.head is None:
-        raise NotCommittedError
+        raise JanitorStoppedError(*NOT_COMMITTED)
     return state.head
 
 

@@ -37,12 +37,10 @@ class JanitorStoppedError(QuaidError):
         super().__init__(f"The janitor changed nothing: {reason}. {next_step}")
 
 
-class NotCommittedError(JanitorStoppedError):
-    """The vault is not in the owner's newest commit."""
-
-    def __init__(self) -> None:
-        next_step = f"Commit it first: git add -- {CONFIG_FILE} && git commit -- {CONFIG_FILE}"
-        super().__init__("the vault is not committed yet", next_step)
+NOT_COMMITTED = (
+    "the vault is not committed yet",
+    f"Commit it first: git add -- {CONFIG_FILE} && git commit -- {CONFIG_FILE}",
+)
 
 
 class Worktree(OpenVault):
@@ -99,7 +97,7 @@ def janitor_lock(root: Path) -> Iterator[None]:
 def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
     """Open a worktree of the owner's vault as it was at the commit `base`, and remove it at the end, also on errors.
 
-    Its state is in the same folder. NotCommittedError: the vault is not in the commit.
+    Its state is in the same folder. JanitorStoppedError: the vault is not in the commit.
     """
     root, history = owner.root, owner.git
     folder = state_folder(root) / WORKTREES / name
@@ -107,7 +105,7 @@ def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
     try:
         vault = history.add_worktree(folder / "tree", base)
         if not (vault / CONFIG_FILE).is_file():
-            raise NotCommittedError
+            raise JanitorStoppedError(*NOT_COMMITTED)
         state, present = make_state_folder(vault), state_folder(root) / INDEX_FILE
         retries, is_copied = DamageRetries(present), False
         while present.exists() and not is_copied:  # so that only the run's changes are indexed

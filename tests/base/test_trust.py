@@ -16,7 +16,7 @@ from vaults import Vault, refused
 from quaid import Memory, trust
 from quaid.cli.main import main
 from quaid.config import ignored_settings, load_settings
-from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
+from quaid.errors import ConfigError, ForeignVaultError, UntrustedVaultError
 from quaid.history import vault_guard
 from quaid.hooks import entry
 from quaid.janitor.runner import RunOptions
@@ -375,7 +375,7 @@ class TestState:
         shutil.rmtree(state)
         (tmp_path / "elsewhere").mkdir()
         state.symlink_to(tmp_path / "elsewhere")
-        refused(lambda: Memory.open(home / "quaid"), StateFolderError)
+        assert "it is a link" in str(refused(lambda: Memory.open(home / "quaid")))
 
     @pytest.mark.parametrize(
         "planted", ["pending.json", "queue", "index.db", "local.db", "log", "prompts", "worktrees"]

@@ -16,7 +16,6 @@ from command_line import quaid
 from vaults import Vault, copy_vault, mounted, refused
 
 from quaid import Memory
-from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.history.vault_guard import OpenVaultError
 from quaid.place import state_folder
@@ -64,7 +63,8 @@ def test_another_vault_in_its_place_is_not_believed(own, other, tmp_path):
     own.rename(tmp_path / "away")
     other.rename(own)
     assert_asked(own)
-    refused(lambda: worker.submit(lambda memory: memory.recall("password")).result(20), QuaidError)
+    refusal = refused(lambda: worker.submit(lambda memory: memory.recall("password")).result(20))
+    assert "is not the vault that you trusted there" in str(refusal)
     worker.close()
     before = json.loads((state_folder(own) / "vault.json").read_text())
     assert run(own, "trust", str(own))[0] == 0
