@@ -154,6 +154,22 @@ class Writer:
             make_key("edit", path, before, after), self._plan_edit, path, before, after, by_owner=True
         ).written
 
+    def commit_edit(self, path: str) -> WriteResult:
+        """Commit a note as its owner has left it on disk, in the owner's name, whatever is staged of it.
+
+        Raises:
+            NoteNotFoundError: the note is gone.
+            QuaidError: git would not have all of it.
+        """
+        vault = self._vault
+        with transaction.begin(self._root, vault.git, vault.settings.git.wait_s, vault.notify):
+            data = self._read(path)
+            note = notes.parse_note(path, data, place=vault.layout)
+            transaction.commit_deferred(self._root, vault.git, path)
+            vault.git.unstage(path)
+            commit = transaction.commit_unsaved(vault.git, path, data, Message(f"edit: {note.text or note.title}"))
+        return WriteResult(note.id, path, "edited" if commit else "unchanged", note.title, commit)
+
     def mark(self, reference: str, mark: Mark, *, is_set: bool) -> WriteResult:
         """Pin or verify a fact or a core note in its owner's name, or undo that. Somebody else's claim becomes the
         owner's own.

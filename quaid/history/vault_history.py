@@ -278,6 +278,10 @@ class History:
             return set(rel_paths)
         return (set(rel_paths) & self.list_tree("HEAD").keys()) - self.revisions.list_left_out()
 
+    def unstage(self, rel_path: str) -> None:
+        """Remove from the user's index what is staged of a note; the file stays as it is."""
+        self.runner.run("unstage a note", "reset", "--quiet", "--", self._repository.to_git(rel_path))
+
     def uncommitted(self) -> list[str]:
         """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
         unfiltered = disable_filters(list_filters(self.runner))

@@ -553,8 +553,8 @@ def commit_deferred(root: Path, history: History, rel_path: str | None = None) -
         discard(travelling)
 
 
-def commit_unsaved(history: History, rel_path: str, data: bytes, message: Message) -> None:
-    """Commit a note as its owner has left it, in the owner's name, if git has it otherwise.
+def commit_unsaved(history: History, rel_path: str, data: bytes, message: Message) -> str | None:
+    """Commit a note as its owner has left it, in the owner's name, and return the commit; None if git has it already.
 
     Raises:
         QuaidError: git would not have all of it.
@@ -562,13 +562,15 @@ def commit_unsaved(history: History, rel_path: str, data: bytes, message: Messag
     committed = history.read_at("HEAD", rel_path)
     # How lines end on disk is a setting of git.
     if committed is not None and committed.splitlines() == data.splitlines():
-        return
-    if history.commit((Edit(rel_path, committed, data),), message, author=history.owner()).left:
+        return None
+    done = history.commit((Edit(rel_path, committed, data),), message, author=history.owner())
+    if done.left:
         raise errors.QuaidError(
             f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
             f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}",
             code="uncommitted",
         )
+    return done.id
 
 
 def _read_uncommitted(root: Path) -> Iterator[UncommittedChange]:

@@ -1,11 +1,12 @@
 """The application: the pages, actions and files of routes.py as responses, failures as pages with a sentence."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -14,20 +15,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.memory import Memory
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
 from quaid.timeline.undo import ChangeNotFoundError
-from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, without_message
-from quaid.web.guard import FORM, Guard, Keys
+from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, own_address, without_message
+from quaid.web.guard import CAN_REPEAT, FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
 from quaid.web.routes import ACTIONS, FILES, FIRST_PAGE, MESSAGES, PAGES, Action, Page, View
 from quaid.web.templating import make_environment, to_json
 
 HERE = Path(__file__).parent
 NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
+_PRINTABLE_WORD = re.compile(r"[!-~]*")
+"""A value that a page has set: what a person types has spaces or letters beyond ASCII, or is short."""
 WARM_AFTER_S = 3.0
 """Seconds after the start: the first page, which has no question, does not wait for the model."""
 
@@ -125,6 +129,18 @@ class Site:
         context = {"sentence": sentence, "candidates": candidates}
         return self._render(request, counts, Shown("error.html", context, status))
 
+    async def show_outdated(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a form from an earlier run with a page that has its text and the way back."""
+        request, form = Request(scope), scope[FORM]
+        came_from = urlsplit(request.headers.get("referer", ""))
+        context = {
+            "form": form,
+            "texts": {name: value for name, value in form.items() if not _PRINTABLE_WORD.fullmatch(value)},
+            "can_repeat": scope[CAN_REPEAT],
+            "back": own_address(f"{came_from.path}?{came_from.query}") or "/",
+        }
+        await self._render(request, {}, Shown("outdated.html", context, 403))(scope, receive, send)
+
     def _render(self, request: Request, counts: Mapping[str, int], shown: Shown) -> Response:
         query = urlencode(without_message(request.url.query))
         context = {
@@ -132,6 +148,8 @@ class Site:
             "undoable": commit_id(request.query_params.get(COMMIT, "")),
             "here": f"{quote(request.scope['path'])}{f'?{query}' if query else ''}",
             "path": request.url.path,
+            "template": shown.template,
+            "args": request.query_params,
             "counts": counts,
             **shown.context,
         }
@@ -168,4 +186,5 @@ def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
     """Return the ASGI application for the vault at `root`, served at `port` of this machine until `ending`."""
     site = Site(root, keys, ending)
     handlers = dict.fromkeys((HTTPException, Exception), site.show_error)
-    return Guard(Starlette(routes=site.routes(), lifespan=site.run, exception_handlers=handlers), keys, port)
+    app = Starlette(routes=site.routes(), lifespan=site.run, exception_handlers=handlers)
+    return Guard(app, site.show_outdated, keys, port)

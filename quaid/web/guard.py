@@ -5,7 +5,11 @@ the right host, a cookie that only the opening address gives, and no sign of ano
 in the forms of our own pages.
 """
 
+import json
 import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -14,6 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quaid.local import state_files
+from quaid.place import write_private
 from quaid.resident.loopback import HOST
 
 MAX_BODY = 4 * 2**20
@@ -21,6 +27,12 @@ MAX_BODY = 4 * 2**20
 FORM = "quaid.form"
 """The key of the scope with the posted form."""
 FORM_TOKEN = "form_token"  # noqa: S105 - a name, not the token
+CAN_REPEAT = "quaid.can_repeat"
+"""The key of the scope of a form from an earlier run: true if the browser has access, so that one click can repeat it.
+"""
+KEYS_FILE = "view_keys.json"
+"""The name of the file in the state folder that holds the keys of the last run."""
+MAX_KEYS_AGE_S = 30 * 86_400
 SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -51,16 +63,36 @@ class Keys(NamedTuple):
     def make(cls) -> Self:
         return cls(*(secrets.token_urlsafe(32) for _ in cls._fields))
 
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """Return keys whose cookie and form token are those of the last run, so that pages stay usable after a restart.
+
+        Only this user can read the file, who can read the vault too. Tokens of addresses are new in each run.
+        """
+        made = cls.make()
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            if file.lstat().st_mode & 0o077 == 0 and time.time() - file.lstat().st_mtime < MAX_KEYS_AGE_S:
+                stored = json.loads(state_files.read(file))
+                if all(len(stored[name].encode("ascii")) >= len(made.cookie) for name in ("cookie", "form")):
+                    return made._replace(cookie=stored["cookie"], form=stored["form"])
+        with suppress(OSError):  # a restart then needs the new address
+            write_private(file, json.dumps({"cookie": made.cookie, "form": made.form}))
+        return made
+
 
 class RefusedError(Exception):
     """A request that is refused, and the sentence for it."""
 
 
 class Guard:
-    """Passes requests of the owner's browser on to `app`, and adds the headers of `SECURITY` to each answer."""
+    """Passes requests of the owner's browser on to `app`, and adds the headers of `SECURITY` to each answer.
 
-    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+    `outdated` answers a form of our own pages that comes from an earlier run, so that its text is not lost.
+    """
+
+    def __init__(self, app: ASGIApp, outdated: ASGIApp, keys: Keys, port: int) -> None:
         self._app = app
+        self._outdated = outdated
         self._keys = keys
         self._hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
         self._cookie = f"quaid-view-{port}"  # cookies of all ports of a host are sent to each
@@ -77,18 +109,27 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SECURITY)
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY)
+                # Nothing of the vault: the browser stores it, and asks by its ETag whether it has changed.
+                if scope["path"].startswith("/static/") and message["status"] in {200, 304}:
+                    headers["Cache-Control"] = "private, no-cache"
             await send(message)
 
-        request, answer = Request(scope, receive), None
+        request, app = Request(scope, receive), self._app
         try:
             self._check_site(request)
-            answer = self._open(request)
-            if answer is None and request.method == "POST":
-                scope = {**scope, FORM: await self._read_form(request)}
+            if request.method == "POST":
+                form = await self._read_form(request)
+                has_access, token = self._has_access(request), form.pop(FORM_TOKEN, "")
+                scope = {**scope, FORM: form, CAN_REPEAT: has_access}
+                if not has_access or not _is_same(token, self._keys.form):
+                    app = self._outdated
+            else:
+                app = self._open(request) or app
         except RefusedError as refusal:
-            answer = PlainTextResponse(f"{refusal}\n", 403)
-        await (answer or self._app)(scope, receive, send_safely)
+            app = PlainTextResponse(f"{refusal}\n", 403)
+        await app(scope, receive, send_safely)
 
     def _check_site(self, request: Request) -> None:
         for name in ("host", "origin", "cookie", "sec-fetch-site"):
@@ -98,13 +139,16 @@ class Guard:
         if host not in self._hosts:
             raise RefusedError(f"This server answers at http://{self._hosts[0]} only.")
         if method not in {"GET", "HEAD", "POST"}:
-            raise RefusedError("This server knows GET, HEAD and POST only.")
+            raise RefusedError("This server accepts GET, HEAD and POST only.")
         origin = request.headers.get("origin")
         is_own_origin = origin == f"http://{host}" or (origin is None and method != "POST")
         if not is_own_origin or request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-            raise RefusedError(
-                "Another site has asked for this page. Open it by the address that quaid view has printed."
-            )
+            raise RefusedError("The request comes from another site. Open the address that quaid view has printed.")
+
+    def _has_access(self, request: Request) -> bool:
+        # Not SimpleCookie: one odd cookie of another server of this machine, and it reads none of them.
+        pairs = (each.strip().partition("=") for each in request.headers.get("cookie", "").split(";"))
+        return any(name == self._cookie and _is_same(value, self._keys.cookie) for name, _, value in pairs)
 
     def _open(self, request: Request) -> Response | None:
         """Return the answer that lets in a browser with a token and removes it from the address; None for one that was
@@ -112,10 +156,8 @@ class Guard:
         """
         given = request.query_params.getlist("token")
         if request.method != "GET" or not given:
-            # Not SimpleCookie: one odd cookie of another server of this machine, and it reads none of them.
-            pairs = (each.strip().partition("=") for each in request.headers.get("cookie", "").split(";"))
-            if not any(name == self._cookie and _is_same(value, self._keys.cookie) for name, _, value in pairs):
-                raise RefusedError("This browser was not let in. Open the address that quaid view has printed.")
+            if not self._has_access(request):
+                raise RefusedError("This browser has no access. Open the address that quaid view has printed.")
             return None
         is_started = self._started_is_unused and _is_same(given[0], self._keys.started)
         self._started_is_unused &= not is_started
@@ -130,7 +172,7 @@ class Guard:
     async def _read_form(self, request: Request) -> dict[str, str]:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
-            raise RefusedError("What is posted here must be a form of this page.")
+            raise RefusedError("A post must be a form of these pages.")
         body = bytearray()
         try:
             async for part in request.stream():
@@ -139,11 +181,9 @@ class Guard:
                     raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))
         except ClientDisconnect:  # half of a note must not be saved
-            raise RefusedError("The form did not arrive as a whole.") from None
+            raise RefusedError("The form did not arrive completely.") from None
         except ValueError:
-            raise RefusedError("What was posted is not a form in UTF-8.") from None
-        if not _is_same(form.pop(FORM_TOKEN, ""), self._keys.form):
-            raise RefusedError("This form is from another run of quaid view. Go back, reload the page, try again.")
+            raise RefusedError("The form is not UTF-8.") from None
         return form
 
 

@@ -6,7 +6,7 @@ referrer, to the web. Its output is then sanitised by an independent library.
 
 import re
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -21,7 +21,12 @@ from quaid.vault.markdown import without_comments
 from quaid.web.templating import memory_path
 
 MAX_RENDERED = 200_000
-"""Characters of a note that are rendered; its file has the rest."""
+"""Characters of a text that are rendered."""
+MAX_PART = 100_000
+"""Characters of one part of a long note."""
+SECRET_LENGTH = 4_000
+"""Characters of the longest secret, a private key."""
+MAX_TRIED = 40
 MAX_REASON = 1500
 """Characters of a reason, in whole lines."""
 _COMPARED = re.compile(r"^- (?:before|after): .*\n?", re.MULTILINE)
@@ -36,6 +41,30 @@ _OUTSIDE = {"http", "https", "mailto"}
 def render_note(source: str) -> Markup:
     """Return a note as HTML, without its frontmatter, comments and secrets."""
     return render_markdown(source[frontmatter.body_start(source) :])
+
+
+def read_part(source: str, number: int) -> tuple[str, int]:
+    """Return a part of a note that is too long for one page, the last one if there are fewer, and their number."""
+    count = -(-len(source) // MAX_PART) if len(source) > MAX_RENDERED else 1
+    number = min(number, count)
+    start = _find_split(source, MAX_PART * (number - 1)) if number > 1 else 0
+    return source[start : _find_split(source, MAX_PART * number) if number < count else None], count
+
+
+def _find_split(text: str, near: int) -> int:
+    """Return the end of a line before a place that is not within a secret: half of one would not be recognised."""
+    place = near
+    for _ in range(MAX_TRIED):
+        place = text.rfind("\n", near - MAX_PART // 2, place) + 1
+        if place == 0:
+            break
+        around = (max(0, place - SECRET_LENGTH), place, place + SECRET_LENGTH)
+        halves = (text[slice(*pair)] for pair in pairwise(around))
+        whole = admit(text[around[0] : around[2]], keep_lines=True).text
+        if "".join(admit(half, keep_lines=True).text for half in halves) == whole:
+            return place
+        place -= 1
+    return near
 
 
 def without_compared(reason: str) -> str:

@@ -13,7 +13,7 @@ from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import read_picture, show_graph
 from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
 from quaid.web.pages.history import show_change, show_night, show_nights, undo
-from quaid.web.pages.memory import dispute, forget, mark, restore, show_memory
+from quaid.web.pages.memory import commit_change, dispute, forget, mark, restore, show_memory
 from quaid.web.pages.projects import (
     confirm,
     propose,
@@ -74,6 +74,7 @@ PAGES = (
 ACTIONS: tuple[Action, ...] = (
     Action("/edit/{reference:path}", save_edit),
     Action("/forget/{reference:path}", forget),
+    Action("/commit/{reference:path}", commit_change),
     Action("/restore/{reference:path}", restore),
     Action("/mark/{reference:path}", mark),
     Action("/dispute/{reference:path}", dispute),
@@ -89,6 +90,7 @@ FILES: Mapping[str, View] = {"/version/{reference:path}": read_version, "/graph.
 MESSAGES: dict[str, str] = {
     **outcomes.MESSAGES,
     "edited": "Saved, as a commit.",
+    "committed": "Your change is committed, in your name.",
     "unchanged": "Nothing was changed: it is so already.",
     "left": "It is on disk and not committed: git refused, or your own uncommitted changes are in it. "
     "See more with: quaid status",

@@ -20,6 +20,7 @@ MIN_SHARED = 0.25
 
 How = Literal["same", "removed", "added", "gap"]
 
+_PARTS: tuple[How, How, How] = ("same", "removed", "added")
 _MARKS: dict[str, How] = {" ": "same", "-": "removed", "+": "added"}
 
 
@@ -52,14 +53,20 @@ def _diff_passage(before: str, after: str) -> list[Piece]:
         steps = [("replace", 0, len(old), 0, len(new))]
     else:
         steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    pieces: list[Piece] = []
+    same, changes = "", list[tuple[str, str, str]]()
     for tag, start, end, first, last in steps:
+        removed, added = "".join(old[start:end]), "".join(new[first:last])
         if tag == "equal":
-            pieces.append(Piece("same", "".join(old[start:end])))
+            same = removed
             continue
-        pieces += [Piece("removed", "".join(old[start:end]))] if end > start else []
-        pieces += [Piece("added", "".join(new[first:last]))] if last > first else []
-    return pieces
+        # Between two changes, unchanged text that is shorter than both only breaks up what a reader compares.
+        while changes and len(same) <= min(max(map(len, each)) for each in ((removed, added), changes[-1][1:])):
+            earlier, before_removed, before_added = changes.pop()
+            removed, added, same = before_removed + same + removed, before_added + same + added, earlier
+        changes.append((same, removed, added))
+        same = ""
+    texts = [pair for each in changes for pair in zip(_PARTS, each, strict=True)]
+    return [Piece(how, text) for how, text in (*texts, ("same", same)) if text]
 
 
 def diff_versions(before: bytes | None, after: bytes | None) -> list[Piece]:

@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 75_900,
+    "lines": 76_046,
     "record classes": 303,
     "record fields": 1_780,
     "lambdas without arguments": 1,

@@ -42,9 +42,9 @@ def start_browser():
 
 
 @contextmanager
-def serve(vault: Vault) -> Iterator[str]:
+def serve(vault: Vault, port: int = 0) -> Iterator[str]:
     """`quaid view` of a vault as a process of its own; its opening address."""
-    command = [sys.executable, "-m", "quaid", "view", "--no-browser", "--port", "0", "--vault", str(vault.root)]
+    command = [sys.executable, "-m", "quaid", "view", "--no-browser", "--port", str(port), "--vault", str(vault.root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())[0]

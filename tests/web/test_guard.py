@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
+from web.test_pages import Tags
+
+from quaid.web.guard import MAX_KEYS_AGE_S, Keys
 
 HERE = "http://127.0.0.1:7438"
 COOKIE = {"Cookie": "quaid-view-7438=cookie"}
@@ -80,7 +86,7 @@ def test_every_answer_says_what_the_browser_may_do(client, path):
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["cache-control"] == "no-store"
+    assert headers["cache-control"] == ("private, no-cache" if path.startswith("/static") else "no-store")
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert headers["referrer-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
@@ -103,3 +109,60 @@ def test_the_way_after_a_token_stays_here(site):
         there = site.get(f"http://127.0.0.1:7438{path}?token=guess", follow_redirects=False).headers["location"]
         assert there.startswith("/")
         assert there[1:2] not in {"/", "\\"}
+
+
+def test_the_keys_of_a_run_are_those_of_the_last_one_and_private(tmp_path):
+    file = tmp_path / "vault" / "view_keys.json"
+    first, second = Keys.load(file), Keys.load(file)
+    assert (first.cookie, first.form) == (second.cookie, second.form)
+    assert (first.printed, first.started) != (second.printed, second.started)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert first.printed not in file.read_text()
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda file: file.unlink(),
+    lambda file: file.chmod(0o644),
+    lambda file: os.utime(file, times=(0, time.time() - MAX_KEYS_AGE_S - 1)),
+    lambda file: file.write_text("{}"),
+    lambda file: file.write_text('{"cookie": "a", "form": "b"}'),
+    lambda file: file.write_bytes(b"\xff"),
+    lambda file: file.rename(file.with_name("other")) and file.symlink_to("other"),
+])  # fmt: skip
+def test_keys_that_another_could_know_or_that_are_old_are_replaced(tmp_path, spoil):
+    file = tmp_path / "view_keys.json"
+    first = Keys.load(file)
+    spoil(file)
+    second = Keys.load(file)
+    assert second.cookie != first.cookie
+    assert second == Keys.load(file)._replace(printed=second.printed, started=second.started)
+
+
+def test_a_form_of_an_earlier_run_comes_back_with_its_text_and_can_be_sent_again(client):
+    sent = {"form_token": "old", "text": "My <b>long</b> text", "before": "YWJj"}
+    headers = {"Origin": HERE, "Referer": f"{HERE}/edit/01milk?x=1"}
+    answer = client.post("/edit/01milk", headers=headers, data=sent)
+    assert answer.status_code == 403
+    assert "My &lt;b&gt;long&lt;/b&gt; text</textarea>" in answer.text
+    fields = {each.get("name"): each.get("value") for each in Tags(answer.text).named("input")}
+    assert fields == {"form_token": "form", "text": sent["text"], "before": "YWJj"}
+    assert 'action="/edit/01milk"' in answer.text
+    assert 'href="/edit/01milk?x=1"' in answer.text
+
+
+def test_a_browser_without_access_gets_its_text_and_nothing_of_the_vault(site, seen_vault):
+    headers = {"Origin": HERE, "Referer": "https://evil.example/x"}
+    answer = site.post("/edit/01milk", headers=headers, data={"form_token": "old", "text": "My long text"})
+    assert answer.status_code == 403
+    assert "My long text</textarea>" in answer.text
+    assert seen_vault.root.name not in answer.text
+    assert "form_token" not in answer.text
+    assert "evil" not in answer.text
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(client, site):
+    first = client.get("/static/quaid.css")
+    again = client.get("/static/quaid.css", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    site.cookies.clear()
+    assert site.get("/static/quaid.css").headers["cache-control"] == "no-store"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 import time
 
@@ -10,7 +11,7 @@ import pytest
 from matrices import for_each
 
 from quaid.web.app import HERE
-from quaid.web.rendering import render_markdown, render_note, render_reason
+from quaid.web.rendering import MAX_PART, MAX_RENDERED, read_part, render_markdown, render_note, render_reason
 from quaid.web.word_diff import Piece, diff_words
 
 
@@ -35,6 +36,24 @@ def test_a_diff_is_of_words_and_leaves_out_what_is_far_away():
 
 def test_a_diff_can_be_put_together_again():
     before, after = "one two\nthree four\n", "one 2\nthree four five\nsix\n"
+    pieces = diff_words(before, after)
+    assert "".join(text for how, text in pieces if how != "added") == before
+    assert "".join(text for how, text in pieces if how != "removed") == after
+
+
+def test_changes_with_little_between_them_are_one():
+    before, after = "She moved to a flat in Porto", "She rented out an old house near Lisbon"
+    pieces = diff_words(before, after)
+    assert [piece.how for piece in pieces] == ["same", "removed", "added"]
+    assert [piece.text for piece in diff_words("A red car, and a blue bike", "A big car, and a fast bike")] == [
+        "A ", "red", "big", " car, and a ", "blue", "fast", " bike",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_diff_can_be_put_together_again(seed):
+    chance = random.Random(seed)
+    before, after = (" ".join(chance.choices(["a", "in", "coffee", "Maya", ",", "takes"], k=30)) for _ in range(2))
     pieces = diff_words(before, after)
     assert "".join(text for how, text in pieces if how != "added") == before
     assert "".join(text for how, text in pieces if how != "removed") == after
@@ -85,3 +104,24 @@ def test_a_reason_leaves_out_what_the_diff_beside_it_shows_and_ends_with_a_line(
     assert "<blockquote>" in shown
     assert "<b>" not in shown
     assert "… and 1 more line" in render_reason("a" * 1400 + "\n" + "b" * 200)
+
+
+def test_a_long_note_is_shown_in_parts_of_whole_lines_and_no_secret_is_cut_in_two():
+    line = "Maya takes oat milk in her coffee, and has done so for years.\n\n"
+    body = "A" * 40
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{f'MIIEpAIBAAKCAQEA{body}abc123' * 20}\n-----END RSA PRIVATE KEY-----\n"
+    long = line * (MAX_PART // len(line) - 5)
+    source = long + key + line * 30_000
+    _, count = read_part(source, 1)
+    parts = [read_part(source, number)[0] for number in range(1, count + 1)]
+    assert "".join(parts) == source
+    assert all(part.endswith("\n") for part in parts)
+    assert max(map(len, parts)) < MAX_RENDERED
+    assert "MIIE" not in "".join(map(render_note, parts[:3]))
+
+
+def test_a_short_note_is_one_part_and_no_part_is_beyond_the_last():
+    assert read_part("short", 5) == ("short", 1)
+    assert read_part("", 1) == ("", 1)
+    long = "x" * 1_000_000
+    assert read_part(long, 10**6) == read_part(long, 10)

@@ -6,12 +6,16 @@ import re
 import signal
 import socket
 import subprocess
+import threading
+import time
 import urllib.request
 from http.cookiejar import CookieJar
 
 import pytest
+from web.conftest import KEYS
 
 from quaid.cli.main import main
+from quaid.resident import loopback
 from quaid.web import server
 
 
@@ -37,7 +41,39 @@ def test_it_serves_until_it_is_stopped(vault):
 def test_it_ends_when_nobody_looks(vault, monkeypatch, capsys):
     monkeypatch.setattr(server, "IDLE_S", 0.05)
     server.serve(vault.root, 0, "/", with_browser=False)
-    assert "Nobody has looked" in capsys.readouterr().out
+    assert "No page was open" in capsys.readouterr().out
+
+
+def test_an_open_page_is_use(vault, monkeypatch, capsys):
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    monkeypatch.setattr(server.Keys, "load", lambda _: KEYS)
+    seen = []
+
+    def look(listening) -> None:
+        port = listening.getsockname()[1]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/live", headers={"Cookie": f"quaid-view-{port}={KEYS.cookie}"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as events:
+            seen.append(events.readline())
+            time.sleep(1)  # it would have ended by now
+            vault.write_fact("milk", "Maya takes oat milk in her coffee")
+            seen.extend(events.readline() for _ in range(2))
+
+    listen = loopback.listen
+
+    def listen_and_look(port):
+        listening = listen(port)
+        looking.append(threading.Thread(target=look, args=[listening]))
+        looking[0].start()
+        return listening
+
+    looking: list[threading.Thread] = []
+    monkeypatch.setattr(loopback, "listen", listen_and_look)
+    server.serve(vault.root, 0, "/", with_browser=False)
+    looking[0].join()
+    assert [line[:5] for line in seen] == [b"data:", b"\n", b"data:"]
+    assert "No page was open" in capsys.readouterr().out
 
 
 def test_a_port_that_is_taken_is_one_sentence(vault, capsys):

@@ -463,3 +463,31 @@ def test_what_would_no_longer_be_a_fact_is_asked_about_before_it_is_saved(reader
     assert reader.vault.notes() == before
     assert reader.post("/edit/01milk", **broken, anyway="yes").status_code == 303
     assert b"hello" in reader.vault.notes()["facts/milk.md"]
+
+
+def test_a_change_that_git_cannot_separate_is_committed_by_one_click_and_then_forgotten(reader):
+    note = reader.vault.root / "facts/tea.md"
+    note.write_text(note.read_text().replace("green", "black"))
+    reader.vault.run("add", "facts/tea.md")
+    note.write_text(note.read_text().replace("afternoon", "evening"))
+    refused = reader.post("/forget/01tea")
+    assert refused.status_code == 409
+    assert "git add" not in refused.text
+    assert "Commit my change and forget it" in refused.text
+    assert note.exists()
+    path, message, commit = reader.act("/commit/01tea", then="forget")
+    assert (path, message) == ("/memory/01tea", "forgotten")
+    assert not note.exists()
+    assert reader.vault.git("log", "-2", "--format=%an %s").splitlines() == [
+        "Maya forget: Maya drinks black tea in the evening",
+        "Maya edit: Maya drinks black tea in the evening",
+    ]
+    assert "evening" in reader.vault.git("show", f"{commit}^:facts/tea.md")
+
+
+def test_a_change_made_in_an_editor_is_committed_alone(reader):
+    note = reader.vault.root / "facts/tea.md"
+    note.write_text(note.read_text().replace("green", "black"))
+    assert reader.act("/commit/01tea")[:2] == ("/memory/01tea", "committed")
+    assert reader.vault.git("log", "-1", "--format=%an %s") == "Maya edit: Maya drinks black tea in the afternoon"
+    assert reader.act("/commit/01tea")[1] == "unchanged"

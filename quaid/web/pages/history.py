@@ -25,8 +25,6 @@ from quaid.web.word_diff import diff_versions
 
 MAX_FILES = 40
 """Files of a commit on one page."""
-MAX_VALUES = 6
-"""Values of one trailer that are shown."""
 MAX_NIGHTS = 20
 """Nights on one page."""
 MAX_COMMITS = 30
@@ -162,10 +160,10 @@ def _diff_files(view: CommitView) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _list_trailers(trailers: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str], int]]:
-    """Return (name, values, how many more) of the trailers of a commit."""
+def _list_trailers(trailers: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
+    """Return the names and values of the trailers of a commit."""
     found = ((name, list(trailers.get(f"Quaid-{name}", ()))) for name in TRAILERS)
-    return [(name, values[:MAX_VALUES], max(0, len(values) - MAX_VALUES)) for name, values in found if values]
+    return [(name, values) for name, values in found if values]
 
 
 def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | None]]) -> list[Entry]:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS
-from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError
+from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError, QuaidError
 from quaid.local.claimed import OTHER_PERSON
 from quaid.memory import Memory
 from quaid.model import Kind
@@ -19,9 +19,9 @@ from quaid.redaction import admit
 from quaid.report.health import parse_day
 from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
-from quaid.web.answer import Context, Form, Shown, go_to_written
+from quaid.web.answer import Context, Form, Shown, go_to_written, page_number
 from quaid.web.pages.review import list_questions
-from quaid.web.rendering import render_markdown, render_note, render_reason
+from quaid.web.rendering import read_part, render_markdown, render_note, render_reason
 from quaid.web.templating import memory_path
 from quaid.web.word_diff import diff_versions
 
@@ -52,6 +52,9 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
     is_claim = document.source == OTHER_PERSON
     marks = MARKS if document.kind in MARKABLE and not is_part else ()
     changes = [*filter(None, (found.created,)), *found.edits][::-1]
+    limit = len(changes) if request.query_params.get("all") == "history" else MAX_CHANGES
+    part = page_number(request.query_params.get("part", ""))
+    markdown, parts = read_part(view.markdown, part)
     return {
         "note": view,
         "problems": () if is_part else parsed.problems,
@@ -61,15 +64,17 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "questions": questions,
         "linked_from": [note for note in found.linked_from if note.path not in {each.rel_path for each in questions}],
         "title": document.title if document.kind != "fact" else view.text or document.title,
-        "body": render_markdown(view.markdown) if is_part else render_note(view.markdown),
-        "source": admit(view.markdown, keep_lines=True).text,
+        "body": render_markdown(markdown) if is_part or part > 1 else render_note(markdown),
+        "source": admit(markdown, keep_lines=True).text,
+        "part": min(part, parts),
+        "parts": parts,
         "properties": {
             name: [str(item) for item in (value if isinstance(value, list) else [value]) if str(item).strip()]
             for name, value in ({} if is_part else frontmatter.parse(view.markdown).fields).items()
         },
         "found": found,
-        "life": [_describe_step(change, is_created=change is found.created) for change in changes[:MAX_CHANGES]],
-        "more_changes": max(0, len(changes) - MAX_CHANGES),
+        "life": [_describe_step(change, is_created=change is found.created) for change in changes[:limit]],
+        "more_changes": max(0, len(changes) - limit),
         "spans": list(_draw_times(found, local_now(memory.settings.timezone).date())),
         "turns": {
             session.path: [turn for turn in found.turns if turn.path == session.path] for session in found.sessions
@@ -147,11 +152,27 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:
 # -- actions ---------------------------------------------------------------------------------------------------------
 
 
-def forget(memory: Memory, _: Form, request: Request) -> str:
-    """Remove a memory, or a turn of a conversation, from the vault; git keeps it."""
+def forget(memory: Memory, _: Form, request: Request) -> str | Shown:
+    """Remove a memory, or a turn of a conversation, from the vault. Git keeps it: what the owner has not committed yet
+    is offered to be committed first.
+    """
     view = memory.get(request.path_params["reference"])
-    written = memory.forget(view.reference, by_owner=True)
+    try:
+        written = memory.forget(view.reference, by_owner=True)
+    except QuaidError as error:
+        if error.code != "uncommitted":
+            raise
+        return Shown("uncommitted.html", {"note": view, "then": "forget"})
     return go_to_written(memory_path(view.document.id), written, "forgotten")
+
+
+def commit_change(memory: Memory, form: Form, request: Request) -> str | Shown:
+    """Commit a note as its owner has edited it elsewhere, then forget it if that was requested."""
+    view = memory.get(request.path_params["reference"])
+    written = memory.writer.commit_edit(view.document.path)
+    if form.get("then") == "forget":
+        return forget(memory, form, request)
+    return go_to_written(memory_path(view.document.id), written, "committed")
 
 
 def restore(memory: Memory, _: Form, request: Request) -> str:

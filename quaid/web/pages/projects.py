@@ -26,7 +26,7 @@ from quaid.web.word_diff import diff_words, read_diff
 
 HERE = "/projects"
 MAX_DOCS = 200
-"""Documents of a project that are listed, those that are stale first."""
+"""Documents of a project on one page, those that are stale first."""
 
 
 class ProjectView(NamedTuple):
@@ -140,8 +140,8 @@ def _describe_project(view: ProjectView) -> Mapping[str, Any]:
         "view": view,
         "words": WORDS,
         "parts": PARTS,
-        "docs": [(one, describe(one), _address(name, one.doc)) for one in view.docs[:MAX_DOCS]],
-        "more": max(0, len(view.docs) - MAX_DOCS),
+        "docs": [(one, describe(one), _address(name, one.doc)) for one in view.docs],
+        "max_docs": MAX_DOCS,
         "check": f"{HERE}/{quote(name, safe='')}/check",
     }
 

@@ -38,7 +38,7 @@
 
   const show = async (address, { isNew = true } = {}) => {
     if (isNew) history.pushState({}, "", address);
-    const parts = ["#about", "#table"].map((one) =>
+    const parts = ["#found", "#about", "#table"].map((one) =>
       htmx.ajax("GET", location.pathname + location.search, { target: one, select: one, swap: "outerMorph" }));
     await Promise.all([draw(), ...parts]);
     mark();

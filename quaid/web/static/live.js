@@ -21,26 +21,36 @@
 
   // A browser has six connections for all pages, so one of them listens and tells the others.
   const others = new BroadcastChannel("quaid-live");
-  const ended = document.getElementById("ended");
+  const RETRY_MS = 2000;
+  const ended = document.getElementById("ended"), locked = document.getElementById("locked");
   let known, isListening = false, isBehind = false;
 
   const refresh = () => {
     isBehind = false;
     document.dispatchEvent(new Event("memory-changed"));
-    for (const part of document.querySelectorAll("[data-live][id]")) {
-      const one = `#${CSS.escape(part.id)}`;
-      htmx.ajax("GET", location.pathname + location.search, { target: one, select: one, swap: "outerMorph" });
-    }
+    const parts = [...document.querySelectorAll("[data-live][id]")].map(({ id }) => `#${CSS.escape(id)}:outerMorph`);
+    htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "none", selectOOB: parts.join(), isLive: true });
   };
 
-  const hear = ({ version, hasEnded, isNew, isAnswer }) => {
+  // A page that became another one, as of a note that was forgotten or renamed, is replaced as a whole: its buttons are
+  // of the old one. A page without a live part, as a form, stays.
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (!ctx.isLive || !document.querySelector("#main [data-live]")) return;
+    const page = new DOMParser().parseFromString(ctx.text, "text/html");
+    if (page.getElementById("main")?.dataset.page === document.getElementById("main").dataset.page) return;
+    document.title = page.title;
+    Object.assign(ctx, { swap: "outerHTML", selectOOB: "#frame:outerMorph" });
+  });
+
+  const hear = ({ version, hasEnded, isLocked, isNew, isAnswer }) => {
     if (isNew) {
       if (isListening && known !== undefined) others.postMessage({ version: known, isAnswer: true });
       return;
     }
     ended.hidden = !hasEnded;
+    locked.hidden = !isLocked;
     if (isAnswer) known ??= version;
-    if (hasEnded || version === known) return;
+    if (version === undefined || version === known) return;
     known = version;
     if (document.hidden) isBehind = true;
     else refresh();
@@ -49,21 +59,26 @@
   others.onmessage = ({ data }) => hear(data);
   document.addEventListener("visibilitychange", () => isBehind && !document.hidden && refresh());
 
+  const report = (message) => { hear(message); others.postMessage(message); };
+
   const listen = () =>
     navigator.locks.request("quaid-live", () => new Promise((leave) => {
       isListening = true;
-      const events = new EventSource("/live");
-      events.onmessage = ({ data }) => {
-        known ??= data;
-        hear({ version: data });
-        others.postMessage({ version: data });
+      let events, hasLeft = false;
+      const open = () => {
+        if (hasLeft) return;
+        events = new EventSource("/live");
+        events.onmessage = ({ data }) => { known ??= data; report({ version: data }); };
+        events.onerror = async () => {
+          if (events.readyState === EventSource.CONNECTING) return report({ hasEnded: true });
+          // It is refused: by a server with other keys, or as one page too many, or a proxy answers for the server.
+          const status = await fetch("/live", { method: "HEAD" }).then((answer) => answer.status, () => 0);
+          report({ hasEnded: status === 0, isLocked: status === 403 });
+          setTimeout(open, RETRY_MS);
+        };
       };
-      events.onerror = () => {
-        const told = { hasEnded: events.readyState === EventSource.CONNECTING };
-        hear(told);
-        others.postMessage(told);
-      };
-      window.addEventListener("pagehide", () => { events.close(); leave(); }, { once: true });
+      open();
+      window.addEventListener("pagehide", () => { hasLeft = true; events.close(); leave(); }, { once: true });
     }));
 
   others.postMessage({ isNew: true });
