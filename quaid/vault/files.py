@@ -7,17 +7,21 @@ import re
 import signal
 import stat
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from quaid.errors import BadInputError, DiskFullError, LockedError, NoteChangedError, VaultReadOnlyError
 from quaid.vault import layout
 
+LARGE = 100_000
+"""A vault of more notes is listed by two processes."""
+_DIGITS = 32
 MAX_NAME_BYTES = 255
 _MAY_STATE_OWNER = re.compile(rb"owner|priva|visibility|confidential|\0|\xef\xbc|\\[xu]", re.IGNORECASE)
 _SNIFFED_BYTES = 8000
@@ -46,22 +50,24 @@ class NoteListing(NamedTuple):
 
 
 class FolderDigests:
-    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing."""
+    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing. A digest ends
+    with the number of notes.
+    """
 
     def __init__(self, known: Mapping[str, str]) -> None:
         self.known = known
         self.found: dict[str, str] = {}
-        self.unchanged = 0
+
+    @property
+    def unchanged(self) -> int:
         """The number of notes in folders that have the digest that they had."""
+        return sum(int(digest[_DIGITS:]) for _, digest in self.known.items() & self.found.items())
 
-    def is_unchanged(self, folder: str, rows: list[tuple[str, int, int, int, int]]) -> bool:
-        """Return whether a folder has just the notes that it had: the name and the stat of each."""
-        from hashlib import blake2b  # not above: a recall in a vault of few notes hashes nothing
-
-        digest = self.found[folder] = blake2b(marshal.dumps(rows, 2), digest_size=16).hexdigest()
-        is_same = self.known.get(folder) == digest
-        self.unchanged += len(rows) * is_same
-        return is_same
+    def list_half(self) -> dict[str, str]:
+        """Return the folders with some half of the notes, where a second process pays."""
+        counts = {folder: int(digest[_DIGITS:]) for folder, digest in self.known.items()}
+        is_large = sum(counts.values()) > LARGE
+        return {folder: self.known[folder] for folder in sorted(counts, key=counts.__getitem__)[::2] if is_large}
 
 
 def folder_of(rel_path: str) -> str:
@@ -92,22 +98,22 @@ def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    listed, level, look = NoteListing({}, {}), [""], partial(list_folder, root)
-    in_threads: AbstractContextManager[Any] = nullcontext()
-    if folders is not None:  # two thirds of the time: the system looks at a file outside of Python's lock
-        from concurrent.futures import ThreadPoolExecutor  # not above: a recall in a vault of few notes does without
-
-        in_threads = ThreadPoolExecutor(2)
-    with in_threads as threads:
-        while level:
-            found = threads.map(look, level) if threads else map(look, level)
-            below: list[str] = []
-            for prefix, (rows, passed_over, within) in zip(level, found, strict=True):
-                below += within
-                listed.passed_over.update(passed_over)
-                if folders is None or not rows or not folders.is_unchanged(prefix, rows):
-                    listed.notes.update([(prefix + row[0], FileStat._make(row[1:])) for row in rows])
-            level = below
+    listed, waiting, known = NoteListing({}, {}), deque([""]), None if folders is None else folders.known
+    half, found = {} if folders is None else folders.list_half(), dict[str, _Folder]()
+    helper = threading.Thread(target=list_elsewhere, args=(root, half, found), daemon=True)
+    if half:
+        helper.start()
+    while waiting:
+        prefix = waiting.popleft()
+        if prefix in half and helper.is_alive():  # all others are listed
+            helper.join()
+        digest, rows, passed_over, below = found.get(prefix) or list_folder(root, prefix, known)
+        if folders is not None and digest:
+            folders.found[prefix] = digest
+        listed.passed_over.update(passed_over)
+        listed.notes.update([(prefix + row[0], FileStat._make(row[1:])) for row in rows])
+        waiting.extend(folder for folder in below if folder in half)
+        waiting.extendleft(folder for folder in below if folder not in half)
     return listed
 
 
@@ -244,45 +250,82 @@ def walk_files(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-_Folder = tuple[list[tuple[str, int, int, int, int]], dict[str, str], list[str]]
-"""Name and stat of each note in a folder, what is passed over, and the folders in it."""
+_Row = tuple[str, int, int, int, int]
+_Folder = tuple[str, list[_Row], dict[str, str], list[str]]
+"""The digest of a folder's notes, the name and stat of each unless that is known, what is passed over, and the folders
+in it.
+"""
 
 
-def list_folder(root: Path, prefix: str) -> _Folder:
-    """Return what is in the folder `prefix` of a vault. OSError: the vault itself cannot be opened."""
+def list_folder(root: Path, prefix: str, known: Mapping[str, str] | None) -> _Folder:
+    """Return what is in the folder `prefix` of a vault, without a digest where `known` is None. OSError: the vault
+    itself cannot be opened.
+    """
     try:
-        entries = os.scandir(f"{root}/{prefix}")
+        handle = os.open(f"{root}/{prefix}", os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         if not prefix:
             raise
         is_gone = error.errno == errno.ENOENT
-        return [], {} if is_gone else {printable(prefix): f"cannot be opened ({error.strerror})"}, []
-    with entries:
-        return sort_entries(entries, prefix)
+        return "", [], {} if is_gone else {printable(prefix): f"cannot be opened ({error.strerror})"}, []
+    try:
+        with os.scandir(handle) as entries:  # by this handle, the system looks a file up by its name alone
+            rows, passed_over, below = sort_entries(entries, prefix)
+    finally:
+        os.close(handle)
+    if known is None or not rows:
+        return "", rows, passed_over, below
+    from hashlib import blake2b  # not above: a recall in a vault of few notes hashes nothing
+
+    digest = f"{blake2b(marshal.dumps(rows, 2), digest_size=_DIGITS // 2).hexdigest()}{len(rows)}"
+    return digest, [] if known.get(prefix) == digest else rows, passed_over, below
 
 
-def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
+def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> tuple[list[_Row], dict[str, str], list[str]]:
     """Return the entries of the folder `prefix`: its notes, what is passed over, and its folders."""
-    rows, passed_over, below = list[tuple[str, int, int, int, int]](), dict[str, str](), list[str]()
-    is_note_name, is_regular, is_plain = layout.is_note_name, stat.S_ISREG, prefix.isascii()
+    rows, passed_over, below = list[_Row](), dict[str, str](), list[str]()
+    is_note_name, is_regular = layout.is_note_name, stat.S_ISREG
     for entry in entries:
         name = entry.name
         try:
-            found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
-            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
-            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
-            if found is not None and is_ordinary and is_regular(found.st_mode):
-                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
-            elif entry.is_dir(follow_symlinks=False):
-                if not layout.skips_folder(name):
-                    below.append(f"{prefix}{name}/")
-            elif found is not None and (reason := why_passed_over(prefix + name, found.st_mode)):
-                passed_over[printable(prefix + name)] = reason
-            elif found is not None:
-                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+            # Ten thousand times in every sweep; anything odd about a name is looked at below.
+            if (name.endswith(".md") and name[0] not in ".~") or is_note_name(name):
+                found = entry.stat(follow_symlinks=False)
+                if is_regular(found.st_mode):
+                    rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+                    continue
+                if not stat.S_ISDIR(found.st_mode):
+                    passed_over[printable(prefix + name)] = why_passed_over(prefix + name, found.st_mode) or ""
+                    continue
+            if entry.is_dir(follow_symlinks=False) and not layout.skips_folder(name):
+                below.append(f"{prefix}{name}/")
         except OSError:  # gone between listing and asking
             continue
+    is_plain = prefix.isascii()
+    names = [
+        name for name, *_ in rows if not is_plain or not name.isascii() or "(" in name or "conflict" in name.lower()
+    ]
+    if odd := {name: reason for name in names if (reason := why_passed_over(prefix + name, stat.S_IFREG))}:
+        rows = [row for row in rows if row[0] not in odd]
+        passed_over.update((printable(prefix + name), reason) for name, reason in odd.items())
     return rows, passed_over, below
+
+
+def list_elsewhere(root: Path, known: Mapping[str, str], found: dict[str, _Folder]) -> None:
+    """Add the folders `known` to `found`, listed by a process of its own: threads wait for Python's lock at each file.
+    Nothing is added where it cannot run.
+    """
+    import subprocess  # not above: a recall in a vault of few notes does without
+
+    command = [sys.executable, "-P", "-c", f"import {__name__} as files; files.list_for_another()", str(root)]
+    with suppress(EOFError, OSError, TypeError, ValueError):
+        answer = subprocess.run(command, input=marshal.dumps(dict(known)), capture_output=True, check=False).stdout
+        found.update(marshal.loads(answer))  # noqa: S302 - from this program
+
+
+def list_for_another() -> None:
+    root, known = Path(sys.argv[1]), marshal.load(sys.stdin.buffer)  # noqa: S302 - from this program
+    marshal.dump({prefix: list_folder(root, prefix, known) for prefix in known}, sys.stdout.buffer)
 
 
 def is_unicode(rel_path: str) -> bool:

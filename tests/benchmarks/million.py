@@ -246,9 +246,9 @@ def time_of(call: Callable[[Any], object], asked: object) -> tuple[float, float]
 
 
 def spent() -> dict[str, float]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    peak = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    return {"processor, s": used.ru_utime + used.ru_stime, "peak memory, MB": peak}
+    own, others = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    peak = own.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return {"processor, s": sum(used.ru_utime + used.ru_stime for used in (own, others)), "peak memory, MB": peak}
 
 
 def show(what: str, done: int, total: int) -> None:

@@ -105,11 +105,29 @@ def pass_over(vault: Vault) -> None:
     (vault.root / "a/n1.md").symlink_to(vault.root / "a/n2.md")
 
 
-@pytest.mark.parametrize(
-    "event", [edit, edit_unseen, add, remove, remove_folder, rename, rename_folder, swap, pass_over]
-)
+def link_folder(vault: Vault) -> None:
+    shutil.move(vault.root / "a/deep", vault.root.parent / "deep")
+    (vault.root / "a/deep").symlink_to(vault.root.parent / "deep")
+
+
+def check_out(vault: Vault) -> None:
+    """Go to a branch with other notes."""
+    vault.git("checkout", "-q", "-b", "other")
+    for event in (edit, remove_folder, add):
+        event(vault)
+    vault.save()
+    vault.git("checkout", "-q", "-")
+    vault.git("checkout", "-q", "other")
+
+
+EVENTS = [edit, edit_unseen, add, remove, remove_folder, rename, rename_folder, swap, pass_over, link_folder, check_out]
+
+
+@pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("first", ["read", "sync", "remember"])
-def test_whatever_happens_to_files_is_seen(settled, event, first):
+@pytest.mark.parametrize("large", [10_000, 0], ids=["one process", "two processes"])
+def test_whatever_happens_to_files_is_seen(settled, event, first, large, monkeypatch):
+    monkeypatch.setattr(files, "LARGE", large)
     event(settled)
     with settled.memory() as memory:
         if first == "sync":
@@ -152,3 +170,37 @@ def test_a_small_vault_has_no_digests(settled, monkeypatch):
     settled.write("a/n1.md", "lynxword edited\n")
     settled.sync()
     assert known_folders(settled) == {}
+
+
+def test_a_large_vault_is_listed_by_two_processes(settled, monkeypatch):
+    monkeypatch.setattr(files, "LARGE", 0)
+    folders, opened, list_folder = files.FolderDigests(known_folders(settled)), [], files.list_folder
+    monkeypatch.setattr(
+        files, "list_folder", lambda root, prefix, known: opened.append(prefix) or list_folder(root, prefix, known)
+    )
+    listed = files.list_notes(settled.root, folders)
+    assert set(opened) | set(folders.list_half()) >= folders.known.keys()
+    assert not set(opened) & set(folders.list_half())
+    assert folders.found == folders.known
+    assert not listed.notes
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/bin/true", "/nowhere"])
+def test_without_a_second_process_the_first_lists_all(settled, monkeypatch, program):
+    monkeypatch.setattr(files, "LARGE", 0)
+    monkeypatch.setattr(files.sys, "executable", program)
+    edit(settled)
+    folders = files.FolderDigests(known_folders(settled))
+    assert set(files.list_notes(settled.root, folders).notes) == {f"a/n{number}.md" for number in range(4)}
+
+
+def test_a_large_vault_is_swept_once(settled, monkeypatch):
+    monkeypatch.setattr(files, "LARGE", 0)
+    swept, list_notes = [], files.list_notes
+    monkeypatch.setattr(files, "list_notes", lambda *given: swept.append(1) or list_notes(*given))
+    with settled.memory() as memory:
+        assert [len(paths(memory, "lynxword", keyword_only=True)) for _ in range(3)] == [12] * 3
+        assert len(swept) == 1
+        edit_unseen(settled)
+        assert len(paths(memory, "lynxword", keyword_only=True)) == 11
+        assert len(swept) == 1
