@@ -108,8 +108,8 @@ class Vectors(Protocol):
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
         """Return chunk_id -> vector of those of `chunk_ids` that have one, in their order."""
 
-    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Yield blocks of all vectors: the places taken, a bit each; the chunk at each, int64; its vector, float32."""
+    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[Any, Any]]:
+        """Yield blocks of all vectors, as arrays: the chunks, int64 [n], and their vectors, float32 [n, dimension]."""
 
 
 class IndexConnection(Protocol):

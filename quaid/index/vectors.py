@@ -358,10 +358,8 @@ class VectorMatrix:
         highest = int(connection.execute("SELECT coalesce(max(chunk_id), 0) FROM chunks").get)
         self._row_of = np.full(int(highest * GROWTH) + 64, -1, np.int32)
         self._used = 0
-        for taken, chunk_ids, block in connection.vectors.list_blocks(row):
-            places = np.flatnonzero(np.unpackbits(np.frombuffer(taken, np.uint8), bitorder="little"))
-            floats = np.frombuffer(block, "<f4").reshape(-1, row.dimension)
-            self._add(np.frombuffer(chunk_ids, "<i8")[places], floats[places])
+        for chunk_ids, floats in connection.vectors.list_blocks(row):
+            self._add(chunk_ids, floats)
 
     def _follow(self, connection: IndexConnection, row: EmbedderRow) -> bool:
         """Drop what is gone and fetch what is new; False where that is too much, or nobody knows what it is."""

@@ -71,7 +71,7 @@ class PgVectors:
         found = {each: np.frombuffer(sent, ">f4", row.dimension, _HEAD_BYTES).astype("<f4") for each, sent in rows}
         return {chunk_id: found[chunk_id].tobytes() for chunk_id in wanted if chunk_id in found}
 
-    def list_blocks(self, _row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
+    def list_blocks(self, _row: EmbedderRow) -> Iterator[tuple[Any, Any]]:
         """Raise: no server reads a whole set."""
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from quaid.index import contents
-from quaid.index.fulltext import WEIGHTS
+from quaid.index.fulltext import WEIGHTS, list_best
 from quaid.index.port import EmbedderRow
 from quaid.sqlite import Database, transaction
 
@@ -97,10 +97,6 @@ class SqliteIndex(Database):
         contents.set_meta(self, contents.GENERATION, os.urandom(8).hex())
 
 
-_MAX_NEIGHBOURS = 4096
-"""sqlite-vec refuses to look for more."""
-
-
 def enable_vectors(connection: SqliteIndex) -> None:
     """Load sqlite-vec, once. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
     if connection.has_vectors:
@@ -145,25 +141,33 @@ class Vec0:
     def search(
         self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
-        rows = self._connection.execute(
-            f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
-            {"query": query, "limit": min(limit, _MAX_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
-        )
-        # The distance of a vector that is zero or not finite is null.
-        return [(int(found[0]), 1.0 - float(found[1])) for found in rows if found[1] is not None]
+        import numpy as np
+
+        asked, found = np.frombuffer(query, "<f4"), [(np.empty(0, np.int64), np.empty(0, np.float32))]
+        for ids, floats in self.list_blocks(row):  # sqlite-vec's own search takes three times as long
+            with np.errstate(invalid="ignore"):
+                cosines = np.einsum("ij,j->i", floats, asked)
+            has_direction, unlike = np.isfinite(cosines), np.flatnonzero(cosines == 0)
+            has_direction[unlike] = floats[unlike].any(axis=1)
+            found.append((ids[has_direction], cosines[has_direction]))
+        ids, cosines = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return list_best(ids, cosines, limit, allowed)
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
         ask = f"SELECT embedding FROM {row.table} WHERE rowid = ?"
         found = ((chunk_id, self._connection.execute(ask, (chunk_id,)).get) for chunk_id in chunk_ids)
         return {chunk_id: bytes(vector) for chunk_id, vector in found if vector is not None}
 
-    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Yield the blocks in which sqlite-vec keeps them."""
-        yield from self._connection.execute(
+    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[Any, Any]]:
+        import numpy as np
+
+        for taken, chunk_ids, block in self._connection.execute(
             f"SELECT validity, rowids, vectors FROM {row.table}_chunks c JOIN {row.table}_vector_chunks00 v "
             "ON v.rowid = c.chunk_id"
-        )
+        ):
+            places = np.unpackbits(np.frombuffer(taken, np.uint8), bitorder="little").view(np.bool_)
+            ids, floats = np.frombuffer(chunk_ids, "<i8"), np.frombuffer(block, "<f4").reshape(-1, row.dimension)
+            yield (ids, floats) if places.all() else (ids[places], floats[places])
 
 
 @cache
