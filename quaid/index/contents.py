@@ -40,14 +40,14 @@ def set_meta(connection: IndexConnection, key: str, value: str) -> None:
 
 def list_folders(connection: IndexConnection) -> dict[str, str]:
     """Return the folders whose notes are all in the index as their files were, each with the digest of its listing."""
-    return dict(connection.execute("SELECT substr(key, 8), value FROM meta WHERE substr(key, 1, 7) = 'folder:'"))
+    return dict(connection.execute("SELECT substr(key, 8), value FROM meta WHERE substr(key, 1, 7) = 'listed:'"))
 
 
 def replace_folders(connection: IndexConnection, before: Mapping[str, str], now: Mapping[str, str]) -> None:
     """Replace the folders `before` by those `now`."""
-    changed = [f"folder:{folder}" for folder in before if before[folder] != now.get(folder)]
+    changed = [f"listed:{folder}" for folder in before if before[folder] != now.get(folder)]
     connection.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in changed])
-    new = [(f"folder:{folder}", digest) for folder, digest in now.items() if digest != before.get(folder)]
+    new = [(f"listed:{folder}", digest) for folder, digest in now.items() if digest != before.get(folder)]
     connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", new)
 
 

@@ -103,7 +103,7 @@ class Listener:
         def warm(memory: Memory) -> None:
             # A caller that came now would wait longer than without a listener.
             memory.warm()
-            for _ in range(2):  # the second query starts the watch for changes
+            for _ in range(2):  # the second query reads the vectors
                 memory.recall("memory", 1, depth="fast", keep=False)
             self.run(memory, Call(str(self._root), _WARM_UP, cwd="/"))
 

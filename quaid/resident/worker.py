@@ -105,6 +105,7 @@ class Worker:
         if memory is None or not is_whole or settings != self._settings:
             self._close()
             memory = self._memory = Memory.open(self._root, owner=self._owner)
+            memory.freshness.listen()
             self._settings = settings
         memory.report_to(progress.update, progress.say)
         self._running.add(progress)

@@ -5,13 +5,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from quaid.errors import LockedError, MassRemovalError, UnwritableError
-from quaid.index import documents
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener
-from quaid.vault import files
 
 READ_WAIT_MS = 5_000
 """The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
@@ -71,27 +69,21 @@ class IndexFreshness:
             self._listener = None
 
     def _changed(self) -> frozenset[str] | None:
-        """Return the paths that changed; None when only a sweep can tell. Listening begins with the second question, or
-        with the first where a second sweep costs more, before the sweep, so that nothing falls between the two.
+        """Return the paths that changed; None when only a sweep can tell. Listening begins with the second question,
+        before its sweep, so that nothing falls between the two.
         """
         if self._listener is not None:
             if self._listener.is_complete():
                 return self._listener.changed.take()
             self.close()  # say because the folder was replaced: begin again
             self._asked = 1
-        elif self._asked == 2 or (self._asked == 1 and self._is_large()):
+        elif self._asked == 2:
             listener = ChangeListener(self._indexer.root)
             if listener.start():
                 self._listener = listener
             else:
                 listener.stop()
         return None
-
-    def _is_large(self) -> bool:
-        reader = self._reader.open()
-        with suppress(database.DatabaseError):  # damaged or half made, as below
-            return reader is not None and documents.count(reader) > files.LARGE
-        return False
 
     def _is_fresh(self, about: Collection[str] | None = None) -> bool:
         reader = self._reader.open()

@@ -21,7 +21,6 @@ from quaid.vault import layout
 
 LARGE = 100_000
 """A vault of more notes is listed by two processes."""
-_DIGITS = 32
 MAX_NAME_BYTES = 255
 _MAY_STATE_OWNER = re.compile(rb"owner|priva|visibility|confidential|\0|\xef\xbc|\\[xu]", re.IGNORECASE)
 _SNIFFED_BYTES = 8000
@@ -50,8 +49,8 @@ class NoteListing(NamedTuple):
 
 
 class FolderDigests:
-    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing. A digest ends
-    with the number of notes.
+    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing. A digest
+    begins with the number of notes.
     """
 
     def __init__(self, known: Mapping[str, str]) -> None:
@@ -61,11 +60,11 @@ class FolderDigests:
     @property
     def unchanged(self) -> int:
         """The number of notes in folders that have the digest that they had."""
-        return sum(int(digest[_DIGITS:]) for _, digest in self.known.items() & self.found.items())
+        return sum(int(digest.split(":")[0]) for _, digest in self.known.items() & self.found.items())
 
     def list_half(self) -> dict[str, str]:
-        """Return the folders with some half of the notes, where a second process pays."""
-        counts = {folder: int(digest[_DIGITS:]) for folder, digest in self.known.items()}
+        """Return folders with about half of the notes, where a second process pays."""
+        counts = {folder: int(digest.split(":")[0]) for folder, digest in self.known.items() if folder}
         is_large = sum(counts.values()) > LARGE
         return {folder: self.known[folder] for folder in sorted(counts, key=counts.__getitem__)[::2] if is_large}
 
@@ -101,7 +100,7 @@ def list_notes(root: Path, folders: FolderDigests | None = None) -> NoteListing:
     listed, waiting, known = NoteListing({}, {}), deque([""]), None if folders is None else folders.known
     half, found = {} if folders is None else folders.list_half(), dict[str, _Folder]()
     helper = threading.Thread(target=list_elsewhere, args=(root, half, found), daemon=True)
-    if half:
+    if half:  # threads that look at files wait for Python's lock at each
         helper.start()
     while waiting:
         prefix = waiting.popleft()
@@ -250,11 +249,8 @@ def walk_files(root: Path, skipped: Collection[str] = ()) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-_Row = tuple[str, int, int, int, int]
-_Folder = tuple[str, list[_Row], dict[str, str], list[str]]
-"""The digest of a folder's notes, the name and stat of each unless that is known, what is passed over, and the folders
-in it.
-"""
+_Folder = tuple[str, list[tuple[str, int, int, int, int]], dict[str, str], list[str]]
+"""The digest of a folder, name and stat of each note if they are new, what is passed over, and the folders in it."""
 
 
 def list_folder(root: Path, prefix: str, known: Mapping[str, str] | None) -> _Folder:
@@ -270,51 +266,45 @@ def list_folder(root: Path, prefix: str, known: Mapping[str, str] | None) -> _Fo
         return "", [], {} if is_gone else {printable(prefix): f"cannot be opened ({error.strerror})"}, []
     try:
         with os.scandir(handle) as entries:  # by this handle, the system looks a file up by its name alone
-            rows, passed_over, below = sort_entries(entries, prefix)
+            listing = sort_entries(entries, prefix)
     finally:
         os.close(handle)
-    if known is None or not rows:
-        return "", rows, passed_over, below
+    if known is None or not listing[1]:
+        return listing
     from hashlib import blake2b  # not above: a recall in a vault of few notes hashes nothing
 
-    digest = f"{blake2b(marshal.dumps(rows, 2), digest_size=_DIGITS // 2).hexdigest()}{len(rows)}"
+    _, rows, passed_over, below = listing
+    digest = f"{len(rows)}:{blake2b(marshal.dumps(rows, 2), digest_size=16).hexdigest()}"
     return digest, [] if known.get(prefix) == digest else rows, passed_over, below
 
 
-def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> tuple[list[_Row], dict[str, str], list[str]]:
+def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
     """Return the entries of the folder `prefix`: its notes, what is passed over, and its folders."""
-    rows, passed_over, below = list[_Row](), dict[str, str](), list[str]()
-    is_note_name, is_regular = layout.is_note_name, stat.S_ISREG
+    rows, passed_over, below = list[tuple[str, int, int, int, int]](), dict[str, str](), list[str]()
+    is_note_name, is_regular, is_plain = layout.is_note_name, stat.S_ISREG, prefix.isascii()
     for entry in entries:
         name = entry.name
         try:
-            # Ten thousand times in every sweep; anything odd about a name is looked at below.
-            if (name.endswith(".md") and name[0] not in ".~") or is_note_name(name):
-                found = entry.stat(follow_symlinks=False)
-                if is_regular(found.st_mode):
-                    rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
-                    continue
-                if not stat.S_ISDIR(found.st_mode):
-                    passed_over[printable(prefix + name)] = why_passed_over(prefix + name, found.st_mode) or ""
-                    continue
-            if entry.is_dir(follow_symlinks=False) and not layout.skips_folder(name):
-                below.append(f"{prefix}{name}/")
+            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
+            is_note = (name.endswith(".md") and name[0] not in ".~") or is_note_name(name)
+            found = entry.stat(follow_symlinks=False) if is_note else None
+            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
+            if found is not None and is_ordinary and is_regular(found.st_mode):
+                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+            elif entry.is_dir(follow_symlinks=False):
+                if not layout.skips_folder(name):
+                    below.append(f"{prefix}{name}/")
+            elif found is not None and (reason := why_passed_over(prefix + name, found.st_mode)):
+                passed_over[printable(prefix + name)] = reason
+            elif found is not None:
+                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
         except OSError:  # gone between listing and asking
             continue
-    is_plain = prefix.isascii()
-    names = [
-        name for name, *_ in rows if not is_plain or not name.isascii() or "(" in name or "conflict" in name.lower()
-    ]
-    if odd := {name: reason for name in names if (reason := why_passed_over(prefix + name, stat.S_IFREG))}:
-        rows = [row for row in rows if row[0] not in odd]
-        passed_over.update((printable(prefix + name), reason) for name, reason in odd.items())
-    return rows, passed_over, below
+    return "", rows, passed_over, below
 
 
 def list_elsewhere(root: Path, known: Mapping[str, str], found: dict[str, _Folder]) -> None:
-    """Add the folders `known` to `found`, listed by a process of its own: threads wait for Python's lock at each file.
-    Nothing is added where it cannot run.
-    """
+    """Add the folders `known` to `found`, as another process lists them; none where it cannot run."""
     import subprocess  # not above: a recall in a vault of few notes does without
 
     command = [sys.executable, "-P", "-c", f"import {__name__} as files; files.list_for_another()", str(root)]

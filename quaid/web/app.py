@@ -80,7 +80,6 @@ class Site:
         """Get ready for the first page, then for the first question; close the memories in the end."""
 
         def prepare(memory: Memory) -> None:
-            memory.freshness.listen()
             request = Request({"type": "http", "method": "GET", "path": FIRST_PAGE, "query_string": b"", "headers": []})
             self._respond(next(page for page in PAGES if page.path == FIRST_PAGE), memory, request)
 

@@ -211,6 +211,7 @@ def reopen(root: Path, _: int) -> dict[str, float]:
 
 def ask(root: Path, _: int) -> dict[str, float]:
     with Memory.open(root) as memory:
+        memory.freshness.listen()  # as each process that stays does
         recall = partial(memory.recall, depth="fast")
         first, second = (time_of(recall, "Who repaired a violin?") for _ in range(2))
         ways = {"hybrid, new words": recall, "hybrid": recall, "words": memory.search}

@@ -194,11 +194,11 @@ def test_without_a_second_process_the_first_lists_all(settled, monkeypatch, prog
     assert set(files.list_notes(settled.root, folders).notes) == {f"a/n{number}.md" for number in range(4)}
 
 
-def test_a_large_vault_is_swept_once(settled, monkeypatch):
-    monkeypatch.setattr(files, "LARGE", 0)
+def test_a_process_that_stays_sweeps_once(settled, monkeypatch):
     swept, list_notes = [], files.list_notes
     monkeypatch.setattr(files, "list_notes", lambda *given: swept.append(1) or list_notes(*given))
     with settled.memory() as memory:
+        memory.freshness.listen()
         assert [len(paths(memory, "lynxword", keyword_only=True)) for _ in range(3)] == [12] * 3
         assert len(swept) == 1
         edit_unseen(settled)
