@@ -285,19 +285,20 @@ def sort_entries(entries: Iterable[os.DirEntry[str]], prefix: str) -> _Folder:
     for entry in entries:
         name = entry.name
         try:
-            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
-            is_note = (name.endswith(".md") and name[0] not in ".~") or is_note_name(name)
-            found = entry.stat(follow_symlinks=False) if is_note else None
-            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
-            if found is not None and is_ordinary and is_regular(found.st_mode):
-                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
-            elif entry.is_dir(follow_symlinks=False):
+            if entry.is_dir(follow_symlinks=False):
                 if not layout.skips_folder(name):
                     below.append(f"{prefix}{name}/")
-            elif found is not None and (reason := why_passed_over(prefix + name, found.st_mode)):
-                passed_over[printable(prefix + name)] = reason
-            elif found is not None:
-                rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+            elif (name.endswith(".md") and name[0] not in ".~") or is_note_name(name):
+                found = entry.stat(follow_symlinks=False)
+                # The ordinary note, ten thousand times in every sweep, needs no further look.
+                is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
+                odd = (
+                    None if is_ordinary and is_regular(found.st_mode) else why_passed_over(prefix + name, found.st_mode)
+                )
+                if odd is None:
+                    rows.append((name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+                else:
+                    passed_over[printable(prefix + name)] = odd
         except OSError:  # gone between listing and asking
             continue
     return "", rows, passed_over, below
