@@ -90,7 +90,6 @@ class NoteFinder:
         row, embedded = self._embed(index, texts)
         nearness: dict[int, float] = defaultdict(float)
         if row is not None and embedded:
-            index.vectors.prepare()
             held, matrix = vectors.VectorMatrix().vectors(index, row, list(facts))
             cosines = np.stack([np.frombuffer(each, "<f4") for each in embedded]) @ matrix.T
             # Some turns are near to everything: what counts is to stand out among the facts.

@@ -82,9 +82,6 @@ class Words(Protocol):
 class Vectors(Protocol):
     """The vectors of chunks, float32 bytes: a set of them for each embedder."""
 
-    def prepare(self) -> None:
-        """Get ready to search, which a reader of words alone need not be."""
-
     def create(self, row: EmbedderRow) -> None:
         """Begin the set of an embedder."""
 

@@ -268,13 +268,11 @@ class VectorMatrix:
             self._asked += 1
             self._last = query
         if self._asked == 1:
-            connection.vectors.prepare()
             return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
         version = connection.version()
         generation = contents.get_meta(connection, contents.GENERATION) or ""
         identity = (connection.name, row.fingerprint, row.table, generation)
         if identity != self._identity or version != self._version:
-            connection.vectors.prepare()
             if identity != self._identity or not self._follow(connection, row):
                 self._load(connection, row)
             self._identity, self._version = identity, version

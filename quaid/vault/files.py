@@ -49,9 +49,7 @@ class NoteListing(NamedTuple):
 
 
 class FolderDigests:
-    """The digests of what folders hold, by path: those that are `known`, and those `found` in a listing. A digest
-    begins with the number of notes.
-    """
+    """The digests of folders by path, `known` ones and those `found` in a listing, each behind the number of notes."""
 
     def __init__(self, known: Mapping[str, str]) -> None:
         self.known = known
@@ -254,9 +252,7 @@ _Folder = tuple[str, list[tuple[str, int, int, int, int]], dict[str, str], list[
 
 
 def list_folder(root: Path, prefix: str, known: Mapping[str, str] | None) -> _Folder:
-    """Return what is in the folder `prefix` of a vault, without a digest where `known` is None. OSError: the vault
-    itself cannot be opened.
-    """
+    """Return what the folder `prefix` holds, without a digest if `known` is None. OSError: the vault cannot be opened."""
     try:
         handle = os.open(f"{root}/{prefix}", os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -54,7 +54,6 @@ def _read_chunks(memory: Memory) -> tuple[list[Turn], list[str], Vectors]:
         f"SELECT chunk_id, session, turn, {text} FROM chunks JOIN documents USING (doc_id) WHERE turn IS NOT NULL "
         "ORDER BY chunk_id"
     ).fetchall()
-    index.vectors.prepare()
     stored = index.vectors.get(row, [chunk[0] for chunk in chunks])
     matrix = np.stack([np.frombuffer(stored[chunk[0]], np.float32) for chunk in chunks])
     return [(chunk[1], chunk[2]) for chunk in chunks], [chunk[3] for chunk in chunks], matrix

@@ -298,7 +298,6 @@ def test_notes_from_before_the_folder_was_adopted_were_known_then(calm, tmp_path
 
 def list_vectors(index) -> dict[str, bytes]:
     """Text -> vector of every chunk that has one."""
-    index.vectors.prepare()
     row = vectors.active_embedder(index)
     assert row is not None
     rows = index.execute("SELECT chunk_id, text FROM chunks WHERE embedded = 'ready'").fetchall()

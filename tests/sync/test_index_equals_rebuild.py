@@ -15,7 +15,7 @@ from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuil
 
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.index.sqlite.connection import SqliteIndex
+from quaid.index.sqlite.connection import SqliteIndex, enable_vectors
 from quaid.place import state_folder
 from quaid.sync import derived_index
 from quaid.sync.derived_index import SyncOptions
@@ -274,7 +274,7 @@ def test_words_that_are_missing_or_left_over_are_seen(vault):
         "DELETE FROM fulltext WHERE rowid = (SELECT max(chunk_id) FROM chunks)",
     ):
         with vault.memory() as memory, closing(SqliteIndex(str(state_folder(vault.root) / "index.db"))) as other:
-            other.vectors.prepare()
+            enable_vectors(other)
             with suppress(apsw.ConstraintError):
                 other.execute(change)
             assert dump(memory.index()) != rebuilt_dump(memory), change

@@ -22,9 +22,6 @@ class PgVectors:
     def __init__(self, index: PostgresIndex) -> None:
         self._index = index
 
-    def prepare(self) -> None:
-        """Nothing is to be loaded."""
-
     def create(self, row: EmbedderRow) -> None:
         """The sets of all embedders are in one table."""
 

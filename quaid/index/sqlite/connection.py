@@ -98,7 +98,7 @@ class SqliteIndex(Database):
 
 
 def enable_vectors(connection: SqliteIndex) -> None:
-    """Load sqlite-vec, once. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
+    """Load sqlite-vec, once. Readers do so only for the vectors of chunks: it costs a cold start 10 ms."""
     if connection.has_vectors:
         return
     connection.enable_load_extension(True)
@@ -114,9 +114,6 @@ class Vec0:
 
     def __init__(self, connection: SqliteIndex) -> None:
         self._connection = connection
-
-    def prepare(self) -> None:
-        enable_vectors(self._connection)
 
     def create(self, row: EmbedderRow) -> None:
         self._connection.execute(
@@ -154,6 +151,7 @@ class Vec0:
         return list_best(ids, cosines, limit, allowed)
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
+        enable_vectors(self._connection)
         ask = f"SELECT embedding FROM {row.table} WHERE rowid = ?"
         found = ((chunk_id, self._connection.execute(ask, (chunk_id,)).get) for chunk_id in chunk_ids)
         return {chunk_id: bytes(vector) for chunk_id, vector in found if vector is not None}

@@ -243,7 +243,6 @@ class PairFinder:
         fresh = [fact for fact in fresh if fact.is_whole]
         held: Sequence[int] = ()
         if self._row is not None:
-            self._index.vectors.prepare()
             held, matrix = VectorMatrix().vectors(self._index, self._row, list(by_chunk))
             yield from self._near([by_chunk[chunk_id] for chunk_id in held], matrix, {fact.id for fact in fresh})
         embedded = set(held)
