@@ -252,7 +252,7 @@ _Folder = tuple[str, list[tuple[str, int, int, int, int]], dict[str, str], list[
 
 
 def list_folder(root: Path, prefix: str, known: Mapping[str, str] | None) -> _Folder:
-    """Return what the folder `prefix` holds, without a digest if `known` is None. OSError: the vault cannot be opened."""
+    """Return what the folder `prefix` holds, no digest if `known` is None. OSError: the vault cannot be opened."""
     try:
         handle = os.open(f"{root}/{prefix}", os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
