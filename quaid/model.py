@@ -158,6 +158,7 @@ class Note:
     superseded_by: str | None = None
     names: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
     links: tuple[str, ...] = ()
     citations: tuple[Citation, ...] = ()

@@ -24,8 +24,10 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """Yield each note of the vault, by path, without the private notes of others than `owners`.
+def export_notes(
+    root: Path, owners: Collection[str], kinds: Collection[str] = (), only: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield each note, or those at the paths `only`, by path, without the private notes of others than `owners`.
 
     `content` (or `content_base64`, if it is not UTF-8) is all of it; the other fields are for readers who want only the
     facts. `kinds` are the wanted ones; none means all.
@@ -33,7 +35,7 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
     if unknown := set(kinds) - set(Kind):
         raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(Kind)}.")
     place = Layout.of_vault(root)
-    for path in sorted(files.list_notes(root).notes):
+    for path in sorted(files.list_notes(root).notes if only is None else only):
         if not can_import(path):
             continue
         data = files.read_note(root, path)

@@ -53,16 +53,8 @@ def run_list(
     check_one_of("sort", [sort], SORTS)
     with invocation.open() as memory:
         first, last = parse_period(("--since", "--until"), since, until, local_now(memory.settings.timezone))
-        wanted = NoteFilter(
-            tuple(kind or ()),
-            tuple(of_type or ()),
-            tuple(status or ()),
-            tuple(about or ()),
-            owner,
-            project,
-            first,
-            last,
-        )
+        kinds, types, statuses, names = (tuple(each or ()) for each in (kind, of_type, status, about))
+        wanted = NoteFilter(kinds, types, statuses, names, owner, project, since=first, until=last)
         retries, found = memory.index_retries(), None
         while found is None:
             with retries:
@@ -70,17 +62,16 @@ def run_list(
     found = found[::-1] if reverse else found
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]
-    notes = [{**document_shape(note.document), "date": note.date, "text": note.text} for note in shown]
-    documents = [note.document for note in shown]
-    states = [SUPERSEDED if document.superseded_by else document.status or "" for document in documents]
-    days, kinds = [note.date[:10] for note in shown], [document.type or document.kind for document in documents]
-    refs = [short_id(document.id) for document in documents]
-    heads = columns(zip(days, kinds, states, refs, strict=True)).splitlines()
+    notes = [{**document_shape(document), "date": date, "text": document.text} for date, document in shown]
+    heads = columns(
+        (date[:10], each.type or each.kind, SUPERSEDED if each.superseded_by else each.status or "", short_id(each.id))
+        for date, each in shown
+    ).splitlines()
     width = max(map(len, heads), default=0)
     room = max(_MIN_TEXT, line_width() - width - 2)
-    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in shown]
+    texts = [clipped(each.text, room) if has_terminal() else one_line(each.text) for _, each in shown]
     rows = [f"{styled(head.ljust(width), 'dim')}  {text}" for head, text in zip(heads, texts, strict=True)]
-    text = "\n".join(document.path for document in documents) if paths else "\n".join(rows)
+    text = "\n".join(each.path for _, each in shown) if paths else "\n".join(rows)
     invocation.respond(text, notes=notes, total=len(found))
     if not found:
         invocation.notify("No note fits. See what there is: quaid stats")

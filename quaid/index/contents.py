@@ -8,7 +8,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import CONFLICT_PROBLEM, without_ending
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 GENERATION = "generation"
 """The fact that is another random word each time an index is begun."""
 SHARED_ATTEMPTS = 3
@@ -23,6 +23,7 @@ _DUMPED = {
     "names": "path, position, name_key, name",
     "edges": "path, subject_key, relation, object_key, subject, object",
     "links": "path, target_key",
+    "tags": "path, tag",
     "pending": "path, target_key, successor_key, reason",
     "citations": "path, episode, turn",
 }

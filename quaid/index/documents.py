@@ -171,6 +171,7 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
             (doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges
         ],
         "links": [(doc_id, key) for key in targets],
+        "tags": [(doc_id, tag) for tag in note.tags],
         "pending": [
             (doc_id, *(name_key(note_name(each)) for each in (e.subject, e.object)), e.relation) for e in note.pending
         ],

@@ -12,6 +12,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
+from quaid.text.words import find_words
 from quaid.text.zones import order_key
 
 Sort = Literal["date", "title", "path", "kind"]
@@ -34,20 +35,32 @@ class NoteFilter(NamedTuple):
     about: tuple[str, ...] = ()
     owner: str | None = None
     project: str | None = None
+    tag: str | None = None
+    text: str = ""
     since: date | None = None
     until: date | None = None
 
 
-class ListedNote(NamedTuple):
-    """A note, its date (when it was created, else when its file was last changed) and its text or title."""
+def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[tuple[str, Document]]:
+    """Return the notes that fit, each with its date (when it was created, else when its file was last changed) and its
+    text, which is the title of a note that is no fact; the newest first or in the order of `sort`.
+    """
+    where, values = match_notes(connection, wanted)
+    dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
+    listed = [
+        (dates[each.doc_id] or "", each._replace(text=(each.kind == Kind.FACT and each.text) or each.title))
+        for each in documents.find_documents(connection, where, values, with_text=True)
+        if each.doc_id in dates
+    ]
+    if sort == "date":
+        return sorted(listed, key=lambda note: order_key(note[0]), reverse=True)
+    if sort == "path":
+        return listed
+    return sorted(listed, key=lambda note: name_key(note[1].text if sort == "title" else note[1].kind))
 
-    document: Document
-    date: str
-    text: str
 
-
-def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[ListedNote]:
-    """Return the notes that fit, the newest first or in the order of `sort`."""
+def match_notes(connection: IndexConnection, wanted: NoteFilter) -> tuple[str, dict[str, Any]]:
+    """Return the condition over `documents d` that the notes fulfil which fit, and its values."""
     values: dict[str, Any] = {}
     conditions = []
     for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
@@ -62,22 +75,22 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
     for number, name in enumerate(wanted.about):
         conditions.append(f"d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:about{number}))")
         values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
-    given = {"owner": wanted.owner, "project": wanted.project, "since": wanted.since, "until": wanted.until}
+    for number, word in enumerate(find_words(wanted.text)):
+        among = f"chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:word{number}))"
+        conditions.append(f"d.doc_id IN (SELECT doc_id FROM chunks WHERE {among})")
+        chunk_ids, _ = connection.words.list_matches(fulltext.match_any([f"{word}*"]))
+        values[f"word{number}"] = json.dumps(chunk_ids)
+    given = {name: getattr(wanted, name) for name in ("owner", "project", "tag", "since", "until")}
     values |= {name: str(value) for name, value in given.items() if value is not None}
-    compared = {"owner": "d.owner =", "project": "d.project =", "since": f"{_DAY} >=", "until": f"{_DAY} <="}
-    conditions += [f"{column} :{name}" for name, column in compared.items() if name in values]
-    where = " AND ".join(conditions) or "true"
-    dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
-    listed = [
-        ListedNote(each, dates[each.doc_id] or "", (each.kind == Kind.FACT and each.text) or each.title)
-        for each in documents.find_documents(connection, where, values, with_text=True)
-        if each.doc_id in dates
-    ]
-    if sort == "date":
-        return sorted(listed, key=lambda note: order_key(note.date), reverse=True)
-    if sort == "path":
-        return listed
-    return sorted(listed, key=lambda note: name_key(note.text if sort == "title" else note.document.kind))
+    compared = {
+        "owner": "d.owner = :owner",
+        "project": "d.project = :project",
+        "tag": "d.doc_id IN (SELECT doc_id FROM tags WHERE tag = :tag)",
+        "since": f"{_DAY} >= :since",
+        "until": f"{_DAY} <= :until",
+    }
+    conditions += [condition for name, condition in compared.items() if name in values]
+    return " AND ".join(conditions) or "true", values
 
 
 def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list[int]:

@@ -64,7 +64,7 @@ def list_chunks(connection: IndexConnection, scope: Scope) -> frozenset[int]:
 
 
 PRIVATE = "private"
-NOTE_TABLES = ("chunks", "passages", "names", "edges", "links", "pending", "citations")
+NOTE_TABLES = ("chunks", "passages", "names", "edges", "links", "tags", "pending", "citations")
 """The tables whose rows say what one note says."""
 
 

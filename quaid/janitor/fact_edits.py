@@ -75,12 +75,12 @@ def statement_span(body: str) -> tuple[int, int]:
     return start, block_id.start() if block_id else len(shown[:end].rstrip())
 
 
-def remove_edges(rel_path: str, data: bytes, edges: Sequence[Edge]) -> Edit:
-    """Remove the lines with these edges from a note, and nothing else."""
+def remove_edges(rel_path: str, data: bytes, edges: Sequence[Edge], own: str | None = None) -> Edit:
+    """Remove the lines with these edges from a note, and nothing else. A line without a subject is about `own`."""
     gone = {_edge_key(edge) for edge in edges}
     head, body = notes.split_body(data.decode("utf-8"))
     lines = body.splitlines(keepends=True)
-    rest = (line for line in lines if not any(_edge_key(edge) in gone for edge in markdown.edges(line)))
+    rest = (line for line in lines if not any(_edge_key(edge) in gone for edge in markdown.edges(line, own)))
     return Edit(rel_path, data, f"{head}{''.join(rest)}".encode() if gone else data)
 
 

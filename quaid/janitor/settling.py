@@ -60,7 +60,7 @@ def settle_merges(vault: OpenVault) -> tuple[list[tuple[str, str]], list[str]]:
 
     def plan() -> WritePlan:
         nonlocal joined, questions
-        draft = _Draft(vault)
+        draft = Draft(vault)
         for merge in merges:
             draft.settle(*merge)
         joined, questions = draft.joined, draft.questions
@@ -75,7 +75,7 @@ def settle_merges(vault: OpenVault) -> tuple[list[tuple[str, str]], list[str]]:
     return joined, questions
 
 
-class _Draft:
+class Draft:
     """The vault as it will be: files by their paths, read when they are first needed."""
 
     def __init__(self, vault: OpenVault) -> None:
@@ -93,17 +93,17 @@ class _Draft:
 
     def settle(self, ours: frozenset[str], theirs: frozenset[str], both: frozenset[str]) -> None:
         """Settle the notes that each side of a merge has added, and those that both have changed."""
-        sides = [[note for path in sorted(side) if (note := self._note(path))] for side in (ours, theirs)]
+        sides = [[note for path in sorted(side) if (note := self.read(path))] for side in (ours, theirs)]
         for one, other in product(*([note for note in side if note.kind in _JOINED] for side in sides)):
             if one.kind is other.kind and _are_one(one, other):
-                self._join(*sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path)))
+                self.join(*sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path)))
         for path in sorted(both):
             self._split_disputed(path)
         # Ask about two facts, one of each side, that give one subject two values of what it has one of.
         paths = {
             doc_id: path
             for path, doc_id in documents.find_paths(self._index, [*ours, *theirs]).items()
-            if (note := self._note(path)) and note.kind is Kind.FACT and not note.superseded_by
+            if (note := self.read(path)) and note.kind is Kind.FACT and not note.superseded_by
         }
         for first, second in sorted(list_opposed(self._index, list(paths))):
             pair = [paths.get(first, ""), paths.get(second, "")]
@@ -120,11 +120,11 @@ class _Draft:
         self._get(path)
         self._edits[path] = replace(self._edits[path], after=data)
 
-    def _note(self, path: str) -> Note | None:
+    def read(self, path: str) -> Note | None:
         data = self._get(path)
         return notes.parse_note(path, data, place=self._layout) if data is not None else None
 
-    def _join(self, stays: Note, gone: Note) -> None:
+    def join(self, stays: Note, gone: Note) -> None:
         """Make one note of two, and redirect the links of the one that goes."""
         first, second = self._get(stays.rel_path), self._get(gone.rel_path)
         merged = merge_note(b"", first, second, stays.rel_path) if first is not None and second is not None else None
@@ -137,13 +137,13 @@ class _Draft:
         self._set(gone.rel_path, None)
         self.joined.append((stays.rel_path, gone.rel_path))
         for path in references.list_linking(self._index, old) if old != new else ():
-            note = self._note(path)
+            note = self.read(path)
             if note is not None and note.kind in {*_JOINED, Kind.REVIEW}:
                 self._set(path, redirect(self._get(path) or b"", old, new))
 
     def _split_disputed(self, path: str) -> None:
         """Give each statement of a fact that cannot be true together its own note, and ask which one is true."""
-        note, data = self._note(path), self._get(path)
+        note, data = self.read(path), self._get(path)
         if note is None or data is None or note.kind is not Kind.FACT:
             return
         try:
@@ -178,7 +178,7 @@ class _Draft:
 
     def _ask(self, *paths: str) -> None:
         """Write the question which of the facts is true."""
-        found = [note for path in sorted(paths) if (note := self._note(path))]
+        found = [note for path in sorted(paths) if (note := self.read(path))]
         subject = f"which is true: {' or '.join(quote(note.text, _TITLE) for note in found)}?"
         key, facts = evidence_key(TASK, *map(fact_evidence, found)), tuple(note.id for note in found)
         choices = tuple((note.rel_path, quote(note.text, _SHOWN)[1:-1]) for note in found)

@@ -18,7 +18,7 @@ from quaid.model import Commit
 TASK, RUN, DECISION, CLIENT = "Quaid-Task", "Quaid-Run", "Quaid-Decision", "Quaid-Client"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 REVIEW = "review"
-TYPED = frozenset({REVIEW, "config", "dispute", "undo", "merge"})
+TYPED = frozenset({REVIEW, "config", "cut", "dispute", "undo", "merge"})
 """Tasks that carry out a person's explicit decision: they are committed in that person's name."""
 MAX_EXAMPLES = 8
 """Vetoes of one task that its prompt shows."""

@@ -111,15 +111,15 @@ def retained(sure: float, last: str | None, use: Use, now: datetime) -> float:
     idle = days_since(last, now)
     if idle is None or idle <= UNTOUCHED_DAYS:
         return sure
-    return float(sure * 2.0 ** (-(idle - UNTOUCHED_DAYS) / _half_life_days(use)))
+    return float(sure * 2.0 ** (-(idle - UNTOUCHED_DAYS) / half_life_days(use)))
 
 
 def days_above(floor: float, sure: float, use: Use) -> float:
     """Return the days without use until the confidence `sure` has faded to `floor`."""
-    return UNTOUCHED_DAYS + _half_life_days(use) * max(0.0, math.log2(sure / floor)) if sure > 0 else UNTOUCHED_DAYS
+    return UNTOUCHED_DAYS + half_life_days(use) * max(0.0, math.log2(sure / floor)) if sure > 0 else UNTOUCHED_DAYS
 
 
-def _half_life_days(use: Use) -> float:
+def half_life_days(use: Use) -> float:
     return HALF_LIFE_DAYS * (1.0 + STRETCH_PER_ACCESS * use.accesses) * (1.0 + max(0.0, use.strength))
 
 

@@ -17,7 +17,7 @@ MAX_NAMED = 2
 quote = partial(differences.quote, most=60)
 """The form of a statement in a line."""
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
-_DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"}
+_DONE = {"link": "linked", "cut": "cut", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"}
 _DONE |= {"review": "answered:", "dispute": "disputed"}
 """The prefix of a subject that describes its commit best -> its past tense."""
 _OF_TURNS = {"forget": "forgot", "restore": "restored"}

@@ -57,6 +57,7 @@ _ACTIVE = {inert: sign for sign, inert in _INERT.items()}
 _NOT_SPACE = re.compile(r"\S")
 _SENTENCE_END = r"[.!?]\s|[。！？।]"  # noqa: RUF001
 _CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1,9})(?:\|[^\[\]]*)?\]\]")
+_TAG = re.compile(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 _CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?= |\r?$)", re.MULTILINE)
 
 
@@ -139,6 +140,12 @@ def edges(text: str, subject: str | None = None) -> list[Edge]:
                 Edge(_ENDING.sub("", link_target(source)), relation, _ENDING.sub("", link_target(match["object"])))
             )
     return found
+
+
+def tags(listed: Sequence[str], text: str) -> list[str]:
+    """Return the tags of a head and of the text below it, `#at/home` as `at/home`; none of code or comments."""
+    written = _TAG.findall(_without_code(text)) if "#" in text else ()
+    return [tag for each in (*listed, *written) if (tag := each.lstrip("#"))]
 
 
 def without_edges(text: str) -> str:

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, note_name
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, name_key, note_name
 from quaid.text.dates import find_day_in_name, read_date, read_period
 from quaid.text.words import is_whole_word
 from quaid.vault import episodes, files, frontmatter, layout, markdown
@@ -146,6 +146,7 @@ def _make_note(rel_path: str, data: bytes, kind: Kind, text: str, head: Head, pl
         superseded_by=markdown.link_target((made.text("superseded_by") or "").strip("[]")) or None,
         names=names,
         keywords=tuple(reader.list("keywords")),
+        tags=tuple(dict.fromkeys(map(name_key, markdown.tags(reader.list("tags"), body)))),
         edges=tuple(dict.fromkeys((*edges, *properties))),
         links=tuple(dict.fromkeys((*markdown.links(body, folder), *(edge.object for edge in properties)))),
         citations=tuple(markdown.citations([*made.list("turns"), body])),

@@ -103,6 +103,8 @@ class Site:
             there = target.do(memory, request.scope[FORM], request)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
+            if isinstance(there, Response):
+                return there
             return self._render(request, count_waiting(memory), there)
         made = target(memory, request)
         if isinstance(made, str):

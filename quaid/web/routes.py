@@ -4,15 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from quaid.memory import Memory
 from quaid.web import outcomes
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.corrections import cut_relation, merge, set_property, show_merge
 from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import read_picture, show_graph
 from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
 from quaid.web.pages.history import show_change, show_night, show_nights, undo
+from quaid.web.pages.memories import MEMORIES, change_many, remember, show_memories
 from quaid.web.pages.memory import commit_change, dispute, forget, mark, restore, show_memory
 from quaid.web.pages.projects import (
     confirm,
@@ -43,10 +46,12 @@ class Page(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A change of the memory: `do` returns the address to go to, with a message of `MESSAGES`, or a page to show."""
+    """A change of the memory: `do` returns the address to go to, with a message of `MESSAGES`, a page to show, or a
+    file to download.
+    """
 
     path: str
-    do: Callable[[Memory, Form, Request], str | Shown]
+    do: Callable[[Memory, Form, Request], str | Shown | Response]
     is_slow: bool = False
 
 
@@ -54,6 +59,7 @@ FIRST_PAGE = "/ask"
 """The page that `/` leads to."""
 PAGES = (
     Page("/ask", "ask.html", show_ask, "Ask"),
+    Page(MEMORIES, "memories.html", show_memories, "Memories"),
     Page("/review", "review.html", show_review, "Review", count_open),
     Page("/timeline", "timeline.html", show_timeline, "Timeline"),
     Page("/graph", "graph.html", show_graph, "Graph"),
@@ -62,6 +68,7 @@ PAGES = (
     Page("/health", "health.html", show_health, "Health"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
     Page("/edit/{reference:path}", "edit.html", show_edit),
+    Page("/merge/{reference:path}", "merge.html", show_merge),
     Page("/nights/{run}", "night.html", show_night),
     Page("/change/{commit}", "change.html", show_change),
     Page("/session/{reference:path}", "session.html", show_session),
@@ -78,6 +85,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("/restore/{reference:path}", restore),
     Action("/mark/{reference:path}", mark),
     Action("/dispute/{reference:path}", dispute),
+    Action("/memories/remember", remember),
+    Action("/memories/change", change_many),
+    Action("/property/{reference:path}", set_property),
+    Action("/merge/{reference:path}", merge),
+    Action("/cut", cut_relation),
     Action("/review/answer", answer_question),
     Action("/undo", undo),
     Action("/health/gaps/answer", answer_gap),
@@ -96,6 +108,18 @@ MESSAGES: dict[str, str] = {
     "See more with: quaid status",
     "forgotten": "Forgotten. Git keeps it, and you can bring it back.",
     "restored": "It is back, and holds.",
+    "remembered": "Remembered, as a commit.",
+    "confirmed": "Already remembered. The memory now counts as confirmed once more.",
+    "redacted": "Remembered, without the secret in it: a password or key is never stored.",
+    "property_set": "The property is changed, as a commit.",
+    "property_removed": "The property is removed, as a commit.",
+    "cut": "The relation is removed from every note that stated it, in one commit.",
+    "merged": "The two notes are one now, and links to either lead to it.",
+    "nothing_selected": "No memory was selected, so nothing was changed. Select some first.",
+    "many_forgotten": "The selected memories are forgotten, in one commit. Git still has them.",
+    "many_pinned": "The selected memories are pinned: they do not fade, and the janitor does not change them.",
+    "many_verified": "The selected memories are verified: they do not fade, and the janitor does not change them.",
+    "many_project": "The project of the selected memories is set.",
     "pinned": "Pinned: it does not fade, and no night changes it.",
     "unpinned": "No longer pinned.",
     "verified": "Verified: it does not fade, and no night changes it.",

@@ -68,6 +68,8 @@ def main() -> None:
             for name, path in {
                 "newest": "/ask", "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
+                "memories": "/memories", "memories, facts": "/memories?kind=fact&sort=-strength",
+                "memories, a name": "/memories?about=Maya+Chen+7&q=near", "memories, by name": "/memories?sort=about",
                 "graph": "/graph", "graph on a day": "/graph?focus=Maya+Chen+7&hops=2&on=2026-01-01",
                 "graph.json": "/graph.json", "timeline": "/timeline", "timeline, a day": "/timeline?at=2025-03-14",
                 "timeline, true": "/timeline?show=true&at=2025-03", "timeline, changes": "/timeline?show=changes",

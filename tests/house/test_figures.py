@@ -11,8 +11,8 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_046,
-    "record classes": 303,
+    "lines": 76_685,
+    "record classes": 302,
     "record fields": 1_780,
     "lambdas without arguments": 1,
     "functions that take a Callable": 21,

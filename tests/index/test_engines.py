@@ -139,7 +139,7 @@ ASKED = {
     "links to": lambda i: references.links_to(i, documents.find_by_reference(i, "Maya Chen")[0]),
     "facts from": lambda i: references.facts_from(i, documents.find_by_reference(i, "s1")[0]),
     "turn": lambda i: listing.read_turns(i, documents.find_by_reference(i, "s1")[0], [1, 2]),
-    "listed": lambda i: [note.document.path for note in listing.list_notes(i, listing.NoteFilter(about=("oat milk",)))],
+    "listed": lambda i: [note.path for _, note in listing.list_notes(i, listing.NoteFilter(about=("oat milk",)))],
     "newest": lambda i: listing.newest_chunks(i, visible_to(i, ["maya"]), 40),
     "latest": lambda i: documents.list_latest_facts(i, visible_to(i, ["maya"]), 9, "2026-11-20"),
     "first paths": lambda i: documents.list_first_paths(i, 5, 5), "stems": lambda i: fulltext.list_stems(i, "milkk"),

@@ -337,7 +337,7 @@ def test_the_folder_in_a_link_decides_between_notes_of_one_name(vault):
         assert linking("Old/Work/Index.md") == ["M.md", "N.md"]
         assert linking("Pond.md") == ["Home/L.md"]
         listed = listing.list_notes(connection, NoteFilter(about=("Home/Index",)))
-        assert [note.document.path for note in listed] == ["Home/Index.md", "K.md", "M.md", "N.md"]
+        assert [note.path for _, note in listed] == ["Home/Index.md", "K.md", "M.md", "N.md"]
 
 
 def test_status_names_files_that_are_not_searched(vault):

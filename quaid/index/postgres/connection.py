@@ -42,7 +42,7 @@ _MAX_WAITING = 1 << 20
 """Characters of rows that are inserted together."""
 MAX_KEY = 600
 """Characters of what is looked up by an index: PostgreSQL refuses to keep more than 2,700 bytes in one."""
-KEYED = frozenset({"documents", "names", "edges", "links", "pending", "citations"})
+KEYED = frozenset({"documents", "names", "edges", "links", "tags", "pending", "citations"})
 """Tables whose texts are all looked up, or shown in one line."""
 _PART = re.compile(
     r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<json>json_each\()?(?P<given>\?\d*|:[a-z]\w*)|(?P<not>NOT )?"

@@ -52,6 +52,7 @@ CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT
 CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
 CREATE INDEX documents_entities ON documents (kind) WHERE kind = 'entity';
 CREATE INDEX documents_notes ON documents (kind) WHERE kind = 'note';
+CREATE INDEX documents_counted ON documents (project, kind, status, superseded_by);
 CREATE INDEX documents_problems ON documents (path, problems) WHERE problems <> '[]';
 CREATE INDEX documents_preferences ON documents (pinned, verified, confirmations, datetime(created)) WHERE type = 'preference';
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
@@ -116,8 +117,8 @@ CREATE TABLE edges (
     object      TEXT NOT NULL
 );
 CREATE INDEX edges_document ON edges (doc_id);
-CREATE INDEX edges_subject ON edges (subject_key);
-CREATE INDEX edges_object ON edges (object_key);
+CREATE INDEX edges_subject ON edges (subject_key, doc_id);
+CREATE INDEX edges_object ON edges (object_key, doc_id);
 
 -- Wikilinks of a document, by the key of their target.
 CREATE TABLE links (
@@ -125,7 +126,15 @@ CREATE TABLE links (
     target_key TEXT NOT NULL
 );
 CREATE INDEX links_document ON links (doc_id);
-CREATE INDEX links_target ON links (target_key);
+CREATE INDEX links_target ON links (target_key, doc_id);
+
+-- The tags of a document, in its head and in its text, as `name_key` writes them and without `#`.
+CREATE TABLE tags (
+    doc_id INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    tag    TEXT NOT NULL
+);
+CREATE INDEX tags_document ON tags (doc_id);
+CREATE INDEX tags_tag ON tags (tag, doc_id);
 
 -- The facts that a question in review/ would replace or reject, by the keys of their names, with that of the successor
 -- (empty for a rejection) and the reason.

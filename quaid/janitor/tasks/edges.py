@@ -23,6 +23,7 @@ from quaid.llm.exchange import Answer
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edge, Note, is_owner_label, name_key
 from quaid.recall.intent import is_technical
+from quaid.settings import Settings
 from quaid.text.dates import find_dates
 from quaid.text.words import is_whole_word
 from quaid.vault import markdown, notes
@@ -100,7 +101,6 @@ def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
 
     A fact that cites turns comes from a conversation: a model has looked for its edges already.
     """
-    owner = context.settings.owner_name or UNNAMED_OWNER
     settled = {row[0] for row in context.index.execute("SELECT doc_id FROM citations UNION SELECT doc_id FROM edges")}
     for fact in list_living(context.index):
         is_stated = fact.source in _STATED_BY and fact.status in _REVIEWED and fact.doc_id not in settled
@@ -111,11 +111,16 @@ def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
         note = notes.parse_fact(fact.path, data)
         if note.edges or note.citations or note.technical or note.problems:
             continue
-        own = owner if fact.owner == "default" else fact.owner
-        speaker = own if not note.speaker or is_owner_label(note.speaker) else note.speaker
-        stated = _StatedFact(fact, note, data, speaker)
+        stated = _StatedFact(fact, note, data, find_speaker(note, context.settings))
         if stated.key not in context.vetoed and not context.is_asked(stated.key, ("link",)):
             yield stated
+
+
+def find_speaker(fact: Note, settings: Settings) -> str:
+    """Return the name of the person who says `I` in a fact."""
+    if fact.speaker and not is_owner_label(fact.speaker):
+        return fact.speaker
+    return (settings.owner_name or UNNAMED_OWNER) if fact.owner == "default" else fact.owner
 
 
 def _resolve_name(end: str, stated: _StatedFact, names: Sequence[tuple[str, str]]) -> str | None:

@@ -12,7 +12,7 @@ from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS
 from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError, QuaidError
 from quaid.local.claimed import OTHER_PERSON
 from quaid.memory import Memory
-from quaid.model import Kind
+from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, STATUSES, Kind
 from quaid.recall.provenance import NoteChange, Provenance
 from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
@@ -29,6 +29,10 @@ MAX_CHANGES = 50
 """The latest changes of a note that are shown."""
 _DECISION_LINE = re.compile(r'^(- [^"\n]*"([^"\n]+)".*)$', re.MULTILINE)
 """A line about one of several decisions in a commit, and what it quotes."""
+CHOICES = {"status": STATUSES, "durability": DURABILITIES, "privacy": PRIVACIES}
+"""The properties of Quaid's notes that have one of a few values."""
+LIST_PROPERTIES = frozenset({"aliases", "keywords", "tags", "turns"})
+"""The properties that are lists even where they have one value."""
 TRAILERS = ("Task", "Run", "Decision", "Model", "Prompt", "Session")
 
 
@@ -69,9 +73,13 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "part": min(part, parts),
         "parts": parts,
         "properties": {
-            name: [str(item) for item in (value if isinstance(value, list) else [value]) if str(item).strip()]
+            name: read_values(value)
             for name, value in ({} if is_part else frontmatter.parse(view.markdown).fields).items()
         },
+        "is_part": is_part,
+        "choices": CHOICES | ({"type": FACT_TYPES} if document.kind == Kind.FACT else {}),
+        "lists": LIST_PROPERTIES,
+        "refused": None,
         "found": found,
         "life": [_describe_step(change, is_created=change is found.created) for change in changes[:limit]],
         "more_changes": max(0, len(changes) - limit),
@@ -80,6 +88,13 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
             session.path: [turn for turn in found.turns if turn.path == session.path] for session in found.sessions
         },
     }
+
+
+def read_values(value: object) -> list[str]:
+    """Return the values of a property as texts; links without quotes as links."""
+    if isinstance(value, str):
+        return [value.strip()] if value.strip() else []
+    return [text for text in notes.list_texts(value) if text.strip()]
 
 
 def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
