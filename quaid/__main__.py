@@ -49,7 +49,7 @@ def run() -> NoReturn:
 
         code = run_command(arguments)
     if asked and answer is None:
-        from quaid.resident.listener import start
+        from quaid.resident.finding import start
 
         start(asked.root)
     os._exit(code)  # everything is written and closed; taking the interpreter apart would take another 25 ms

@@ -15,7 +15,8 @@ from vaults import wait_for
 
 from quaid.cli.resident import run_call
 from quaid.resident.call import ERR, EXIT, OUT, RAW, Call
-from quaid.resident.listener import Listener, find_listening
+from quaid.resident.finding import find_listening
+from quaid.resident.listener import Listener
 
 
 class PatchableListener(Listener):

@@ -48,7 +48,7 @@ def run_status(invocation: Invocation) -> None:
         for failure in hook_log.read_failures(locate_vault(invocation.vault)[0]):
             invocation.notify(str(failure))
         raise
-    with opened as memory:
+    with opened as memory, memory.freshness.checked_once():
         status = status_of(memory)
     invocation.respond(render_status(status), **json_object(status))
 

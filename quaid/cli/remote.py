@@ -18,7 +18,7 @@ from quaid.history.remotes import Remote
 from quaid.history.repository import find_repository
 from quaid.memory import Memory
 from quaid.place import CONFIG_FILE
-from quaid.remotes.exchange import ORIGIN, RemoteState
+from quaid.remotes.exchange import ORIGIN, RemoteState, list_states
 from quaid.remotes.pulling import Pulled
 from quaid.shapes import json_object
 
@@ -127,7 +127,7 @@ run_remote = Actions(
 def list_remotes(invocation: Invocation) -> None:
     """List the remotes, how far apart they are, and when they were asked (the default)."""
     with invocation.open() as memory:
-        states = memory.remotes.list_states()
+        states = list_states(memory)
     tables = []
     for state in states:
         trust_remote = {"no": "not confirmed", "changed": "has changed"}.get(state.trust)

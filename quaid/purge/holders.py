@@ -16,7 +16,7 @@ from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder
 from quaid.remotes.contact import LOCK as EXCHANGE_LOCK
 from quaid.resident import call
-from quaid.resident.listener import lock_path
+from quaid.resident.finding import lock_path
 from quaid.sync.watcher import find_watcher
 
 WAIT_S = 8.0

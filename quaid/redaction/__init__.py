@@ -22,7 +22,9 @@ _HINTS = (
     *("2fa", "otp", "mfa", "bindpw", "community", "zugangsdaten", "@", "code", "$", "/rp ", "net use"),
 )
 """Without one of these words, or a run that could be a key or a phrase, nothing is a secret."""
-_LONG_RUN = re.compile(r"[\w~.:*/+=-]{20}|-----")
+_PATH = r"/(?:\.?[A-Z]?[a-z]+/)*\.?[A-Z]?[a-z]*"
+"""A path of the system, `/home/maya/.local/state`: words have too little chance in them to be a key."""
+_LONG_RUN = re.compile(rf"(?<![\w~.:*/+=-])(?!{_PATH}(?![\w~.:*/+=-]))[\w~.:*/+=-]{{20}}|-----")
 _LONG_LIST = re.compile(r"(?:\d{1,3}\s?,\s?){20}|(?:[a-z]{3,8}[\s,]{1,3}(?:\d{1,2}[.)]?\s)?){11}[a-z]{3,8}")
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")

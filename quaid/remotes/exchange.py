@@ -58,6 +58,40 @@ class PushDone(NamedTuple):
     pulled: tuple[Pulled, ...] = ()
 
 
+def list_states(vault: OpenVault) -> list[RemoteState]:
+    """Return how each remote is, as far as is known without asking it."""
+    states, claims = [], list(claimed.read(vault.root).values())
+    for remote in vault.git.remotes.list_all():
+        contact, distance = read_contact(vault.root, remote.name), _distance(vault, remote.name)
+        known = trusted.list_trusted(vault.root).get(remote.name)
+        held = vault.git.remotes.read_lease(remote.name)
+        lease = leases.parse_lease(held[1]) if held else None
+        states.append(
+            RemoteState(
+                remote.name,
+                remote.shown,
+                "no" if known is None else "yes" if known.address == remote.shown else "changed",
+                own=known.own if known else None,
+                claims=claims.count(remote.name),
+                ahead=distance[0] if distance else None,
+                behind=distance[1] if distance else None,
+                reached=contact.reached,
+                offline_since=contact.offline_since,
+                problem=contact.problem,
+                janitor=lease.name if lease else "",
+                janitor_until=lease.until.isoformat() if lease else "",
+            )
+        )
+    return states
+
+
+def _distance(vault: OpenVault, name: str) -> tuple[int, int] | None:
+    history = vault.git
+    state = history.state()
+    theirs = history.remotes.fetched(name, state.branch) if state.branch else None
+    return history.count_apart(state.head, theirs) if state.head and theirs else None
+
+
 class Exchange:
     """Exchange the history of a vault with its remotes. `settle` settles what a merge of two machines left."""
 
@@ -66,32 +100,6 @@ class Exchange:
         self._root = vault.root
         self._settings = vault.settings
         self._settle = settle
-
-    def list_states(self) -> list[RemoteState]:
-        """Return how each remote is, as far as is known without asking it."""
-        states, claims = [], list(claimed.read(self._root).values())
-        for remote in self._vault.git.remotes.list_all():
-            contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
-            known = trusted.list_trusted(self._root).get(remote.name)
-            held = self._vault.git.remotes.read_lease(remote.name)
-            lease = leases.parse_lease(held[1]) if held else None
-            states.append(
-                RemoteState(
-                    remote.name,
-                    remote.shown,
-                    "no" if known is None else "yes" if known.address == remote.shown else "changed",
-                    own=known.own if known else None,
-                    claims=claims.count(remote.name),
-                    ahead=distance[0] if distance else None,
-                    behind=distance[1] if distance else None,
-                    reached=contact.reached,
-                    offline_since=contact.offline_since,
-                    problem=contact.problem,
-                    janitor=lease.name if lease else "",
-                    janitor_until=lease.until.isoformat() if lease else "",
-                )
-            )
-        return states
 
     def add(self, address: str, name: str = ORIGIN, *, own: bool | None = None) -> Remote:
         """Add a remote, at the owner's word: all of the vault's history goes there from now on. Raises BadInputError:
@@ -327,17 +335,11 @@ class Exchange:
         except QuaidError as error:
             write_contact(self._root, name, replace(contact, asked=now, offline_since="", problem=str(error)))
             raise
-        ahead, behind = (self._distance(name) if self._settings.git.sync == "ask" else None) or (0, 0)
+        ahead, behind = (_distance(self._vault, name) if self._settings.git.sync == "ask" else None) or (0, 0)
         numbers = [(number, what) for number, what in ((behind, "pull"), (ahead, "push")) if number]
         apart = " and ".join(f"{number:,} commit{'s' * (number > 1)} to {what}" for number, what in numbers)
         reminder = f"{name}: {apart}: quaid {numbers[0][1]}" if numbers else ""
         write_contact(self._root, name, Contact(now, now, reminder=reminder))
-
-    def _distance(self, name: str) -> tuple[int, int] | None:
-        history = self._vault.git
-        state = history.state()
-        theirs = history.remotes.fetched(name, state.branch) if state.branch else None
-        return history.count_apart(state.head, theirs) if state.head and theirs else None
 
 
 def _replace(remote: str, branch: str, commit: str) -> str:

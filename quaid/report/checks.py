@@ -45,7 +45,7 @@ from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.recall.visibility import list_cut, may_see, read_core_notes, visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.audit import list_over_quota_since
-from quaid.resident.listener import find_listening, why_nobody_can_listen
+from quaid.resident.finding import find_listening, why_nobody_can_listen
 from quaid.settings import Settings
 from quaid.sync.embedding import MULTILINGUAL_STEP, propose_model
 from quaid.sync.watcher import find_watcher
@@ -418,7 +418,7 @@ def check_models(memory: Memory) -> Iterator[CheckResult]:
 
 def check_set_aside(memory: Memory) -> Iterator[CheckResult]:
     """Check that the last run left nothing that no model would judge."""
-    last = [run for run in memory.janitor.runs(2) if run.outcome != "running"][:1]
+    last = [run for run in Runs(memory.state / LOCAL_FILE).list(2) if run.outcome != "running"][:1]
     found = [one for run in last for one in run.decisions if one.get("kind") == SET_ASIDE]
     if found:
         what = f"{count(len(found), 'thing')} could not be judged by a model and will not be put to it again"
@@ -592,6 +592,8 @@ def check_projects(memory: Memory) -> Iterator[CheckResult]:
 
 def check_documents(memory: Memory) -> Iterator[CheckResult]:
     """Check that no document was stale at the last check."""
+    if not read_projects(memory.root):
+        return  # and nothing of documents is loaded
     stale = sorted(each.doc for each in memory.documentation.known() if each.is_stale)
     if stale := visible_paths(stale, memory.whole_index(), memory.visible_index()):
         what = f"{count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"

@@ -19,7 +19,7 @@ from quaid.local.session_notes import SessionNotes
 from quaid.memory import Memory
 from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import visible_paths
-from quaid.remotes.exchange import RemoteState
+from quaid.remotes.exchange import RemoteState, list_states
 from quaid.report.checks import (
     ATTENTION_CHECKS,
     CheckResult,
@@ -29,7 +29,7 @@ from quaid.report.checks import (
     list_outbound,
     may_name,
 )
-from quaid.resident.listener import Listening, find_listening
+from quaid.resident.finding import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import EMBED_BUDGET_S, MULTILINGUAL_STEP, propose_model
 from quaid.sync.watcher import Heartbeat, find_watcher
@@ -133,8 +133,9 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
             waiting = list_waiting(memory.root, visible)
             proposal = propose_model(visible, settings.embedding)
         if whole is not None and visible is not None:
+            shown = frozenset() if index.problem else documents.find_paths(visible, uncommitted).keys()
             paths = visible_paths(uncommitted, whole, visible)
-            uncommitted = [path for path in paths if may_name(memory, path)]
+            uncommitted = [path for path in paths if path in shown or may_name(memory, path)]
     try:
         repository = RepositoryStatus(**asdict(memory.git.state()), uncommitted=tuple(uncommitted))
     except QuaidError as error:
@@ -148,7 +149,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         watcher = WatcherStatus(**asdict(beat), alive=beat.is_alive(now))
     remotes: list[RemoteState] = []
     with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
-        remotes = memory.remotes.list_states()
+        remotes = list_states(memory)
     since = (now - timedelta(days=EMPTY_DAYS)).date().isoformat()
     what = f"{count(len(uncommitted), 'note')} with changes that are not committed"
     return Status(

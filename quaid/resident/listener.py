@@ -1,4 +1,4 @@
-"""The server side: one process per vault and user answers the calls of others, and the start of such a process."""
+"""The server side: one process per vault and user answers the calls of others."""
 
 import json
 import math
@@ -12,42 +12,26 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.local.locks import try_lock
-from quaid.local.state_files import start_detached
 from quaid.memory import Memory
-from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_folder
+from quaid.place import folder_identity, make_private_folder
 from quaid.remotes.contact import schedule_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call, DeclinedError
+from quaid.resident.finding import Listening, lock_path
 from quaid.resident.worker import Worker
-from quaid.user_config import read_user_config
 
-IDLE_S = 15 * 60.0
-"""A process that does nothing but answer ends after so long without a call."""
 CHECK_S = 2.0
 """The interval at which a listener checks whether it is still wanted."""
 RETRY_S = 5.0
 """The interval at which a server tries again to become the listener."""
-RESTART_S = 10.0
-"""A process that ended at once is not started again sooner: at every call it would cost more than it saves."""
-MODULE = "quaid.cli.resident"
 _MAX_CALL = 2 * calls.MAX_SENT
 _WARM_UP = ("recall", "--help")
 """Imports the command line and prints to nobody."""
-
-
-class Listening(NamedTuple):
-    """The process that listens for a vault: its number, what it is, since when (ISO 8601), its memory in MB."""
-
-    pid: int
-    what: str
-    since: str
-    memory_mb: int
 
 
 class Listener:
@@ -191,51 +175,6 @@ class Listener:
         except (QuaidError, OSError):
             return False
         return settings_for_reading(self._root)[0].resident != "off" and _is_code_current(self._seen)
-
-
-def start(root: str, idle_s: float = IDLE_S) -> bool:
-    """Start a process that answers for the vault at `root`, with its own session: it outlives this process. Return
-    whether it was started: not if a process listens, one was started just now, or the settings forbid it.
-    """
-    try:
-        if read_user_config().get("resident") == "off":
-            return False
-        vault_guard.check(Path(root))
-        path = lock_path(Path(calls.socket_path(calls.identity_of(root))))
-        make_private_folder(path.parent)
-        started = path.with_suffix(".started")
-        with try_lock(path) as is_free:
-            if not is_free or (started.exists() and time.time() - started.stat().st_mtime < RESTART_S):
-                return False
-            started.touch(mode=0o600)
-        start_detached(MODULE, [root, str(idle_s)], state_folder(Path(root)) / LOG_DIR / "resident.log")
-    except (QuaidError, OSError):  # nobody waits for it
-        return False
-    return True
-
-
-def lock_path(path: Path) -> Path:
-    """Return the lock file of the process that listens at `path`."""
-    return path.with_suffix(".lock")
-
-
-def find_listening(root: Path) -> Listening | None:
-    """Return the process that answers for the vault at `root`; None if there is none, or it is busy."""
-    answer = Call(str(root), [ABOUT], cwd="/").ask()
-    with suppress(ValueError, TypeError):
-        return Listening(**json.loads(answer[0][1])) if answer else None
-    return None
-
-
-def why_nobody_can_listen(root: Path) -> str | None:
-    """Return what is wrong with the folder of the socket for the vault at `root`; None if nothing is."""
-    try:
-        folder = Path(calls.socket_path(calls.identity_of(root))).parent
-    except OSError as error:
-        return f"{error} is too long for the name of a socket"
-    if folder.exists() and not calls.is_private(str(folder)):
-        return f"others can enter {folder}"
-    return None
 
 
 def _is_code_current(seen: dict[str, tuple[int, ...]]) -> bool:

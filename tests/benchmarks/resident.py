@@ -25,7 +25,7 @@ from bench import QUAID, describe_machine, make_parser, save
 from scale import question, scale_vault
 
 from quaid import Memory
-from quaid.resident.listener import find_listening
+from quaid.resident.finding import find_listening
 from quaid.trust import trust
 
 START_S = 120.0

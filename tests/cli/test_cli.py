@@ -433,3 +433,11 @@ class TestProcesses:
         )
         assert "[MEMORY]" in done.stdout
         assert HEAVY & set(done.stderr.split()) == set()
+
+    def test_the_status_of_a_plain_vault_loads_neither_numpy_nor_the_janitor(self, vault: Path) -> None:
+        self.settle()
+        program = "import sys; from quaid.cli.main import main; main(['status']); print(*sys.modules, sep='\\n', file=sys.stderr)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert "up to date" in done.stdout
+        unneeded = {"numpy", "asyncio", "ssl", "watchdog", "quaid.janitor.janitor", "quaid.docs.documentation"}
+        assert unneeded & set(done.stderr.split()) == set()

@@ -274,7 +274,7 @@ def fact(name: str, text: str) -> str:
 
 
 def stop_resident(root: Path) -> None:
-    from quaid.resident.listener import find_listening
+    from quaid.resident.finding import find_listening
 
     if (found := find_listening(root)) is not None:
         os.kill(found.pid, 15)

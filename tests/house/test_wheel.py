@@ -123,7 +123,7 @@ def test_the_installed_command_runs(installed, environment, tmp_path):
     assert "recall" in run(sys.executable, script, "--help", env=environment, cwd=tmp_path)
 
 
-FIND = "import sys; from pathlib import Path; from quaid.resident.listener import find_listening as find; print(find(Path(sys.argv[1])).pid)"
+FIND = "import sys; from pathlib import Path; from quaid.resident.finding import find_listening as find; print(find(Path(sys.argv[1])).pid)"
 
 
 def upgraded(wheel, folder):

@@ -19,7 +19,7 @@ from vaults import Vault, wait_for
 from quaid.cli.mcp import JsonLines
 from quaid.place import state_folder
 from quaid.resident.call import Call
-from quaid.resident.listener import find_listening
+from quaid.resident.finding import find_listening
 from quaid.sync.watcher import read_heartbeat
 
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -229,6 +229,7 @@ def test_a_placeholder_harms_no_note():
 def test_ordinary_words_load_nothing():
     code = (
         "import sys\nfrom quaid.redaction import admit\nadmit('Maya went to the lake with Tom. ID:01k4v6f3704jjq5ja46spks37h, ' * 100)\n"
+        "admit('state      /home/maya/.local/state/quaid/vaults, next to /Library/Application')\n"
         "print('quaid.redaction.detector' in sys.modules)\n"
         "admit('my password is hunter2, see 01JCQ8Z5RB9W3X7V2M4K6N8PTD and 4b825dc642cb6eb9a060e54bf8d69288fbee4904')\n"
         "print('quaid.redaction.detector' in sys.modules, 'kingfisher_sdk' in sys.modules)"

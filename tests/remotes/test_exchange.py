@@ -21,6 +21,7 @@ from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.remotes import contact, exchange, trusted
+from quaid.remotes.exchange import list_states
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.remotes.lease import LASTS
 from quaid.settings import GitSettings, Settings
@@ -106,7 +107,7 @@ def test_the_first_push_fills_an_empty_repository(vault, tmp_path):
         memory.remotes.add(str(tmp_path / "empty.git"))
         assert memory.remotes.pull().commit is None
         assert memory.remotes.push().commits == 1
-        assert [(state.ahead, state.behind, state.trust) for state in memory.remotes.list_states()] == [(0, 0, "yes")]
+        assert [(state.ahead, state.behind, state.trust) for state in list_states(memory)] == [(0, 0, "yes")]
         with pytest.raises(BadInputError, match="already"):
             memory.remotes.add(str(tmp_path / "empty.git"))
         memory.remotes.remove("origin")
@@ -485,7 +486,7 @@ def test_nothing_goes_to_a_remote_that_was_not_named(pair):
         with pytest.raises(QuaidError, match="quaid remote trust origin"):
             call(one)
     with one.memory() as memory:
-        assert memory.remotes.list_states()[0].trust == "no"
+        assert list_states(memory)[0].trust == "no"
 
 
 @pytest.mark.parametrize(
@@ -498,7 +499,7 @@ def test_a_remote_that_is_elsewhere_than_it_was_is_asked_for_again(pair, key):
         with pytest.raises(QuaidError, match="confirm it with: quaid remote trust origin"):
             call(one)
     with one.memory() as memory:
-        assert memory.remotes.list_states()[0].trust == "changed"
+        assert list_states(memory)[0].trust == "changed"
 
 
 @for_each("address", ["ext::sh -c 'touch pwned'", "-oProxyCommand=touch pwned", "git://host/x", "fd::17",
@@ -568,15 +569,15 @@ def test_offline_is_remembered_since_when(pair, folder, monkeypatch):
     with one.memory() as memory:
         memory.remember(KAYAK)
         memory.remotes.exchange()
-        since = memory.remotes.list_states()[0].offline_since
+        since = list_states(memory)[0].offline_since
         memory.remotes.exchange()
-        state = memory.remotes.list_states()[0]
+        state = list_states(memory)[0]
     assert since
     assert (state.offline_since, state.ahead, state.problem) == (since, 1, "")
     (folder / "away").rename(folder / "remote.git")
     with one.memory() as memory:
         memory.remotes.exchange()
-        state = memory.remotes.list_states()[0]
+        state = list_states(memory)[0]
     assert (state.offline_since, state.ahead, state.behind) == ("", 0, 0)
 
 
@@ -619,7 +620,7 @@ def test_an_exchange_is_due_after_a_write_and_after_a_while(pair, monkeypatch):
     with one.memory() as memory:
         memory.remotes.exchange()
         settings = memory.settings
-        now = datetime.fromisoformat(memory.remotes.list_states()[0].reached)
+        now = datetime.fromisoformat(list_states(memory)[0].reached)
         later, much_later = now + timedelta(seconds=30), now + timedelta(minutes=11)
         assert [contact.is_due(one.root, settings, at) for at in (now, later, much_later)] == [False, False, True]
         memory.remember(KAYAK)
@@ -664,7 +665,7 @@ def test_ask_only_looks(pair, monkeypatch):
     monkeypatch.setenv("QUAID_GIT_SYNC", "ask")
     with other.memory() as memory:
         memory.remotes.exchange()
-        state = memory.remotes.list_states()[0]
+        state = list_states(memory)[0]
     assert (state.ahead, state.behind, other.head()) == (1, 1, head)
 
 
@@ -694,7 +695,7 @@ def test_one_machine_tidies_until_its_lease_is_over(pair, monkeypatch):
         hold(one, now + timedelta(hours=3))
     hold(one, now + timedelta(hours=4) + LASTS)
     with one.memory() as memory:
-        assert memory.remotes.list_states()[0].trust == "yes"
+        assert list_states(memory)[0].trust == "yes"
 
 
 def test_an_offline_machine_goes_by_what_it_knows(pair, folder, monkeypatch):
@@ -727,7 +728,7 @@ def test_a_lease_that_nobody_gave_counts_for_nothing(pair, folder, said, monkeyp
     hold(one, datetime.now(UTC))
     with one.memory() as memory:
         memory.remotes.pull()
-        state = memory.remotes.list_states()[0]
+        state = list_states(memory)[0]
     assert "\x1b" not in state.janitor
     assert state.janitor == os.uname().nodename
 
@@ -743,7 +744,7 @@ def test_what_is_remembered_of_a_remote_may_be_lost_or_damaged(pair):
     for text in ("", "[", "[]", '{"remotes": 3}', '{"remotes": {"origin": []}}'):
         (state_folder(one.root) / "remotes.json").write_text(text)
         with one.memory() as memory:
-            assert memory.remotes.list_states()[0].offline_since == ""
+            assert list_states(memory)[0].offline_since == ""
             memory.remotes.pull()
     assert json.loads((state_folder(one.root) / "remotes.json").read_text())["remotes"]["origin"]["reached"]
 

@@ -14,6 +14,7 @@ from quaid.errors import GitError
 from quaid.history.git import Version
 from quaid.remotes import incoming
 from quaid.remotes.contact import list_reminders
+from quaid.remotes.exchange import list_states
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.sync.diff import looks_like_accident
 from quaid.vault.layout import is_repository_path
@@ -34,7 +35,7 @@ def assert_refused(vault, *said, error=IncomingRefusedError):
     assert [word for word in said if word not in str(caught.value)] == []
     assert (vault.head(), vault.notes(), vault.status()) == (head, notes, status)
     with vault.memory() as memory:
-        assert memory.remotes.list_states()[0].problem == str(caught.value)
+        assert list_states(memory)[0].problem == str(caught.value)
     return str(caught.value)
 
 

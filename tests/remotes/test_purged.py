@@ -15,6 +15,7 @@ from quaid.history import rewriting
 from quaid.history.mirrors import Mirror, MirrorLimits
 from quaid.history.purged import FOLDER, PurgedError
 from quaid.purge import purging
+from quaid.remotes.exchange import list_states
 
 pytestmark = pytest.mark.usefixtures("calm")
 HERE = "Your history here"
@@ -68,7 +69,7 @@ def refuse(vault, whose):
         patch.setenv("QUAID_GIT_SYNC", "auto")
         with vault.memory() as memory:
             memory.remotes.exchange()
-            assert "what was purged" in memory.remotes.list_states()[0].problem
+            assert "what was purged" in list_states(memory)[0].problem
     assert (vault.head(), vault.notes(), vault.status()) == before
     return str(refusal.value)
 

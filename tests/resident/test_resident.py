@@ -22,7 +22,7 @@ from vaults import Vault, trust_vault, wait_for
 from quaid import trust
 from quaid.resident import call as calls
 from quaid.resident.call import Call
-from quaid.resident.listener import find_listening, lock_path, start
+from quaid.resident.finding import find_listening, lock_path, start
 from quaid.user_config import changing_user_config, user_config_path
 
 COMMAND = [sys.executable, "-m", "quaid"]
