@@ -79,7 +79,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("doctor", "Check everything Quaid needs on this machine."),
         "stats": ("stats", "Show what the memory is made of, in numbers."),
         "why": ("why", "Show where a memory comes from and how it has changed."),
-        "audit": ("stats", "Show where the memories came from, and which rest on little."),
+        "audit": ("stats", "Audit the sources of your memories and list the weakly supported ones."),
         "eval": ("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": ("config", "Show or change settings."),
         "help": ("about", "Explain a command."),

@@ -14,14 +14,14 @@ MAX_SHOWN = 200
 """Characters of a note that a line about it repeats."""
 _OUTCOMES = {
     "created": "Remembered",
-    "confirmed": "Confirmed, it was known already",
+    "confirmed": "Already remembered",
     "linked": "Linked",
-    "known": "Linked already, nothing changed",
+    "known": "Already linked",
     "forgotten": "Forgotten",
     "restored": "Restored",
     "edited": "Edited",
     "kept": "Kept",
-    "unchanged": "It is there already, nothing changed",
+    "unchanged": "Unchanged",
     "set": "Set",
     "made": "Made",
     "registered": "Registered",

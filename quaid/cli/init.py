@@ -276,11 +276,11 @@ def embed(invocation: Invocation, memory: Memory) -> SyncReport:
         report = memory.sync(SyncOptions(fetch_weights=False, embed_budget_s=EMBED_S))
     if report.pending and memory.embedding.embedder() is not None and start_embedding(memory.root):
         meanwhile = (
-            "questions are answered meanwhile" if memory.embedding.is_changing else "all words are found already"
+            "Questions use the old ones until then" if memory.embedding.is_changing else "Keyword search works now"
         )
         invocation.notify(
-            f"{report.pending:,} passages get their vectors in the background; {meanwhile}. "
-            "See how far it is with: quaid status"
+            f"Indexing {report.pending:,} passages for semantic search in the background. {meanwhile}. "
+            "See the progress with: quaid status"
         )
     return report
 

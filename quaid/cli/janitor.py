@@ -44,7 +44,7 @@ def run_now(
         bool, flag("Run although many notes are gone since the last run.", "--accept-removals")
     ] = False,
     take_over: Annotated[
-        bool, flag("Run here from now on, though another machine runs the janitor.", "--take-over")
+        bool, flag("Run even if another machine holds the lease, and hold it from now on.", "--take-over")
     ] = False,
 ) -> int:
     """Decide and merge."""

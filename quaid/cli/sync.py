@@ -49,7 +49,7 @@ def run_sync(
                     invocation.notify(f"What two machines have stated cannot both be true: see {question}")
             else:
                 for path in merges.keep_forgotten(memory.root, memory.layout):
-                    invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
+                    invocation.notify(f"{path} stays forgotten. Another machine had changed it.")
         except QuaidError as error:
             invocation.notify(f"What a merge has left could not be settled: {error}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))

@@ -160,7 +160,7 @@ def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes])
         problem = of_both if collided else "is not committed here, and the remote has another file of that name"
         raise QuaidError(
             f"{name_first(in_the_way)} {problem}: nothing was pulled, and nothing of yours was changed. "
-            "Commit what is to stay with git add and git commit, then: quaid pull",
+            "Commit the changes you want to keep with git add and git commit, then: quaid pull",
             code="own_work",
         )
     return tuple(edits)

@@ -1,4 +1,4 @@
-"""Where the memories of a vault came from, and which rest on little: the JSON of `quaid audit`."""
+"""The sources of the memories of a vault, and which are weakly supported: the JSON of `quaid audit`."""
 
 from collections import Counter
 from datetime import datetime

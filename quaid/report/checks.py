@@ -284,8 +284,8 @@ def check_notes(memory: Memory) -> Iterator[CheckResult]:
     """Check that all notes could be read, and that no file is in a format that is not searched."""
     unread = [(path, problem) for path, problem in list_note_problems(memory) if problem != NOT_MADE]
     if unread:
-        what = f"{count(len({path for path, _ in unread}), 'note')} could not be read as meant"
-        step = "repair them in an editor; they stay searchable as text meanwhile"
+        what = f"{count(len({path for path, _ in unread}), 'note')} with problems"
+        step = "repair them in an editor; until then they are searched as plain text"
         yield CheckResult(what, step, tuple(f"{path}: {problem}" for path, problem in unread))
     found = (path for path in walk_files(memory.root) if layout.is_other_format(path.name))
     other = sorted(str(path.relative_to(memory.root)) for path in found)

@@ -36,7 +36,7 @@ from quaid.sync.watcher import Heartbeat, find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
 EMPTY_DAYS = 7
-GIT_STEP = "see them with git status; git add and git commit what is to stay"
+GIT_STEP = "look at them with git status, then git add and git commit the changes you want to keep"
 
 
 @dataclass(frozen=True, slots=True)

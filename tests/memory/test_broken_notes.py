@@ -96,7 +96,7 @@ def test_broken_notes_do_not_stop_the_others(sick: Memory) -> None:
     odd = [said for path, said in problems.items() if path.startswith("not-utf8")]
     assert ["not UTF-8" in said for said in odd] == [True, True]
     assert {path for path, said in problems.items() if "sync tool" in said} <= set(SICK)
-    assert "could not be read as meant" in " ".join(item.what for item in status_of(sick).attention)
+    assert "with problems" in " ".join(item.what for item in status_of(sick).attention)
 
 
 def test_a_broken_head_is_refused_rather_than_edited(vault: Vault) -> None:
