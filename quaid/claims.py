@@ -38,6 +38,10 @@ _NEGATIONS = _LISTS["negations"]
 """Words with `n't` are negations too."""
 _OF_MANY = frozenset({"want", "wants", "like", "likes", "love", "loves", "need", "needs", "dislikes", "owns", "plans"})
 """What says by itself no attribute: one may want or own many things at once."""
+_OPENERS = _LISTS["openers"]
+"""What begins a correction, before a comma or a colon."""
+_OF_THE_PRESENT = frozenset({"now", "currently", "nowadays", "new"})
+_OF_NUMBERS = frozenset({"am", "pm", "st", "nd", "rd", "th"})
 _TELLING = _LISTS["telling"]
 """Small words that models find alike and people do not."""
 _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if word not in {"dozen", "once", "twice"}} | {
@@ -194,12 +198,19 @@ def list_values(text: str) -> frozenset[tuple[str, str]]:
 
 @lru_cache(maxsize=8192)  # every fact of an answer is compared with every other
 def _claim_words(text: str) -> list[str]:
-    return [word.strip(",;:") for word in normal_form(text).split()]
+    """Return the words of a statement without the signs next to them, without what opens a correction (`Actually,`) and
+    without `now` and `new`.
+    """
+    words = normal_form(text).split()
+    while words and (words[0] == "actually" or words[0][-1] in ",:;") and words[0].rstrip(",;:") in _OPENERS:
+        words = normal_form(" ".join(words[1:])).split()
+    return [word for each in words if (word := each.strip(",;:")) not in _OF_THE_PRESENT]
 
 
 def has_other_value(one: str, other: str) -> bool:
     """Return whether two statements differ in one stretch of words behind the first, as those of two values of one
-    attribute do. They share two words that say something, and not names alone: those are of the subject.
+    attribute do. They share two words that say something, and not names alone: those are of the subject. Of two
+    numbers or dates one such word is enough.
     """
     left, right = _claim_words(one), _claim_words(other)
     if left[:1] != right[:1]:
@@ -208,8 +219,18 @@ def has_other_value(one: str, other: str) -> bool:
     first = next((n for n in range(shorter) if left[n] != right[n]), shorter)
     last = next((n for n in range(shorter - first) if left[-1 - n] != right[-1 - n]), shorter - first)
     same = {*left[:first], *left[len(left) - last :]} - STOP_WORDS
-    is_of_attribute = any(word.islower() for word in same - {*left[:1]} - _OF_MANY)
-    return first > 0 and first + last < shorter and len(same) > 1 and is_of_attribute
+    if not same or first == 0 or first + last >= shorter:
+        return False
+    if len(same) > 1 and any(word.islower() for word in same - {*left[:1]} - _OF_MANY):
+        return True
+    return all(_is_quantity(" ".join(words[first : len(words) - last])) for words in (left, right))
+
+
+def _is_quantity(text: str) -> bool:
+    """Return whether a part of a statement is nothing but numbers, times and dates."""
+    dated = "on " + re.sub(r"(?<=day)s\b", "", text)  # `Mondays` is a date too
+    words = _without_dates(dated, 2000)[2].words - STOP_WORDS
+    return all(word[0].isdecimal() or word in _OF_NUMBERS for word in words)
 
 
 def is_about_others(one: str, other: str) -> bool:
