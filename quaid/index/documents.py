@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, vectors
 from quaid.index.port import IndexConnection
+from quaid.index.reading import GIVEN, Reading, Steps, query
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, Note, Passage, name_key, note_name, without_ending
 from quaid.text import endings
@@ -224,13 +225,12 @@ def replace_passed_over(
         connection.executemany("INSERT INTO passed_over VALUES (?, ?)", sorted(passed_over.items()))
 
 
-def fetch_candidates(
-    connection: IndexConnection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
-) -> dict[int, Document]:
+@Reading
+def fetch_candidates(chunk_ids: Collection[int], scope: Scope = EVERYTHING) -> Steps[dict[int, Document]]:
     """Return those of `chunk_ids` that are in `scope`, but no bare headings of core notes: they ask for a text."""
     if not chunk_ids:
         return {}
-    rows = connection.execute(
+    rows = yield query(
         f"SELECT {WITH_CHUNK} FROM chunks c JOIN documents d USING (doc_id) "
         f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks} "
         "AND NOT (d.kind = 'core' AND lower(c.text) IN (lower(d.title), lower(c.context)))",
@@ -339,10 +339,15 @@ def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if turn is None and speaker else text for text, _, speaker in rows)
 
 
-def list_texts(connection: IndexConnection, chunk_ids: Collection[int], column: str = "text") -> dict[int, str]:
-    """Return the text of each chunk; or its `context`, of a section the headings over it; or its `keywords`."""
-    wanted = f"SELECT chunk_id, {column} FROM chunks WHERE chunk_id IN {IDS}"
-    return dict(connection.execute(wanted, (json.dumps(list(chunk_ids)),)))
+@Reading
+def list_headings(chunk_ids: Collection[int]) -> Steps[dict[int, tuple[str, str]]]:
+    """Return of each chunk that is no turn the headings over it, or what else is its context, and its keywords."""
+    rows = yield query(
+        "SELECT chunk_id, context, keywords "
+        "FROM chunks WHERE chunk_id IN (SELECT chunk_id FROM given WHERE turn IS NULL)",
+        {GIVEN: json.dumps(list(chunk_ids))},
+    )
+    return {chunk_id: (context, keywords) for chunk_id, context, keywords in rows}
 
 
 def list_adjacent(
@@ -396,10 +401,12 @@ def count(connection: IndexConnection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").get)
 
 
-def count_chunks(connection: IndexConnection, state: str | None = None) -> int:
+@Reading
+def count_chunks(state: str | None = None) -> Steps[int]:
     """Return the number of chunks, with `state` only of those whose embedding is in it."""
-    where, values = ("", ()) if state is None else ("WHERE embedded = ?", (state,))
-    return int(connection.execute(f"SELECT count(*) FROM chunks {where}", values).get)
+    where, values = ("", {}) if state is None else ("WHERE embedded = :state", {"state": state})
+    ((number,),) = yield query(f"SELECT number FROM (SELECT count(*) AS number FROM chunks {where}) n", values)
+    return int(number)
 
 
 def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
@@ -446,15 +453,17 @@ def list_replaced_by(connection: IndexConnection, names: Collection[str]) -> lis
 REPLACING = "being replaced by"
 
 
-def list_pending(connection: IndexConnection) -> dict[int, tuple[str, int | None]]:
+@Reading
+def list_pending() -> Steps[dict[int, tuple[str, int | None]]]:
     """Return the facts that an open question would replace or reject: in words, and the successor, None without one."""
-    rows = connection.execute(
-        "SELECT f.doc_id, p.reason, p.successor_key, w.doc_id FROM pending p "
+    rows = yield query(
+        "SELECT doc_id, reason, successor_key, successor "
+        "FROM (SELECT f.doc_id, p.reason, p.successor_key, w.doc_id AS successor FROM pending p "
         "JOIN names n ON n.name_key = p.target_key AND n.position = 0 "
         "JOIN documents f ON f.doc_id = n.doc_id AND f.kind = 'fact' AND f.superseded_by IS NULL "
         "LEFT JOIN names m ON m.name_key = p.successor_key AND m.position = 0 "
         "LEFT JOIN documents w ON w.doc_id = m.doc_id AND w.kind = 'fact' AND w.superseded_by IS NULL "
-        "ORDER BY f.doc_id, w.doc_id"
+        "ORDER BY f.doc_id, w.doc_id) asked"
     )
     return {
         doc_id: (REPLACING if successor else f"may be wrong: {reason}", successor)
@@ -546,30 +555,31 @@ class TurnChunks(NamedTuple):
         return range(self.first, self.last + 1)
 
 
-def list_turns(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, tuple[int, list[TurnChunks]]]:
-    """Return of each episode the size of its file in bytes and its turns in their order, by doc_id."""
-    rows = connection.execute(
-        "SELECT c.doc_id, d.size, json_group_array(c.turn), json_group_array(c.speaker), json_group_array(c.first), "
-        "json_group_array(c.last) FROM ("
-        "SELECT doc_id, turn, min(speaker) AS speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
-        f"WHERE doc_id IN {IDS} AND turn IS NOT NULL "
-        "GROUP BY doc_id, turn) c "
-        "JOIN documents d USING (doc_id) GROUP BY c.doc_id, d.size",
-        (json.dumps(list(doc_ids)),),
+@Reading
+def list_turns(chunk_ids: Collection[int]) -> Steps[dict[int, tuple[int, list[TurnChunks]]]]:
+    """Return of each episode that has a turn among `chunk_ids` the size of its file in bytes and its turns in their
+    order, by doc_id.
+    """
+    rows = yield query(
+        "SELECT c.doc_id, d.size, c.turn, c.speaker, c.first, c.last "
+        "FROM (SELECT doc_id, turn, min(speaker) AS speaker, min(chunk_id) AS first, max(chunk_id) AS last "
+        "FROM chunks WHERE doc_id IN (SELECT doc_id FROM given WHERE turn IS NOT NULL) "
+        "AND turn IS NOT NULL GROUP BY doc_id, turn) c JOIN documents d ON d.doc_id = c.doc_id",
+        {GIVEN: json.dumps(list(chunk_ids))},
     )
     found: dict[int, tuple[int, list[TurnChunks]]] = {}
-    for doc_id, size, *columns in rows:
-        turns = map(TurnChunks._make, zip(*map(json.loads, columns), strict=True))
-        found[int(doc_id)] = int(size), sorted(turns, key=lambda turn: turn.first)
+    for doc_id, size, *turn in sorted(rows, key=lambda row: row[4]):
+        found.setdefault(doc_id, (size, []))[1].append(TurnChunks._make(turn))
     return found
 
 
-def list_speakers(connection: IndexConnection, scope: Scope) -> list[str]:
+@Reading
+def list_speakers(scope: Scope) -> Steps[list[str]]:
     """Return who speaks in the conversations in `scope`."""
     documents = "" if scope.is_open else "JOIN documents d USING (doc_id)"
-    rows = connection.execute(
-        f"SELECT DISTINCT c.speaker FROM chunks c {documents} "
-        f"WHERE c.turn IS NOT NULL AND c.speaker IS NOT NULL {scope.and_chunks}",
+    rows = yield query(
+        f"SELECT speaker FROM (SELECT DISTINCT c.speaker FROM chunks c {documents} "
+        f"WHERE c.turn IS NOT NULL AND c.speaker IS NOT NULL {scope.and_chunks}) spoken",
         scope.values,
     )
     return [speaker for (speaker,) in rows]

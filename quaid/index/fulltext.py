@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +140,11 @@ def list_best(
 class Postings:
     """The words of one index that were asked for, each with its chunks and their bm25."""
 
+    is_joined = False
+    """Whether what searches the vectors of a question searches its words with them."""
+    awaited: Sequence[str] = ()
+    """The words that the search of the vectors has to look for."""
+
     def __init__(self) -> None:
         self._asked = 0
         self._last: Sequence[str] = ()
@@ -192,6 +197,14 @@ class Postings:
             ids = np.sort(seen[scores[seen] > 0])
         scores = scores[ids]
         return list_best(ids, scores, limit)
+
+    def count_matches(
+        self, connection: IndexConnection, words: Sequence[str], allowed: Collection[int] | None = None
+    ) -> Mapping[str, int]:
+        """Return what `fulltext.count_matches` does."""
+        if allowed is None and self._moment.is_of(connection) and self._cached.keys() >= {*words}:
+            return {word: len(self._cached[word][0]) for word in words}
+        return count_matches(connection, words, allowed)
 
     def _split(
         self, connection: IndexConnection, words: Sequence[str], limit: int, seen: "npt.NDArray[np.int64] | None"

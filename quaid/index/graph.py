@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from quaid.index.documents import IDS, Document, find_documents
 from quaid.index.port import IndexConnection
+from quaid.index.reading import GIVEN, Reading, Steps, query
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Edge, name_key
 from quaid.text.words import list_spans
@@ -41,7 +42,8 @@ _CITING = (
 _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
-def find_entities(connection: IndexConnection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
+@Reading
+def find_entities(keys: Collection[str], scope: Scope = EVERYTHING) -> Steps[dict[str, set[str]]]:
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
@@ -53,18 +55,19 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
         return {}
     edges = f"FROM edges {scope.join_documents('edges')} WHERE"
     among = f"IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}"
-    rows = connection.execute(
+    rows = yield query(
         # CROSS JOIN: from the names to their notes. SQLite would rather look at all notes.
-        "SELECT named.called, same.name_key, 0 AS is_end FROM ("
+        "SELECT called, name_key, is_end FROM (SELECT named.called, same.name_key, 0 AS is_end FROM ("
         "SELECT name_key AS called, doc_id FROM json_each(:wanted) AS wanted CROSS JOIN names "
-        f"ON name_key = wanted.value CROSS JOIN documents d USING (doc_id) WHERE {_IS_ENTITY} {scope.and_documents} "
+        "ON name_key = wanted.value CROSS JOIN documents d USING (doc_id) "
+        f"WHERE {_IS_ENTITY} {scope.and_documents} "
         "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
         "CROSS JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
         "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
         f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}"
         ") AS named CROSS JOIN names same ON same.doc_id = named.doc_id "
         f"UNION SELECT subject_key, subject_key, 1 {edges} subject_key {among} "
-        f"UNION SELECT object_key, object_key, 1 {edges} object_key {among} ORDER BY is_end",
+        f"UNION SELECT object_key, object_key, 1 {edges} object_key {among} ORDER BY is_end) asked",
         {"wanted": json.dumps(list(keys)), **scope.values},
     )
     found: dict[str, set[str]] = {}
@@ -74,10 +77,12 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
     return found
 
 
-def with_aliases(connection: IndexConnection, names: Collection[str], scope: Scope = EVERYTHING) -> tuple[str, ...]:
+@Reading
+def with_aliases(names: Collection[str], scope: Scope = EVERYTHING) -> Steps[tuple[str, ...]]:
     """Return the keys of `names` and of all other names of the entities that they name, in alphabetical order."""
     keys = {name_key(name) for name in names if name}
-    return tuple(sorted(keys.union(*find_entities(connection, keys, scope).values())))
+    found = yield from find_entities.steps(keys, scope)
+    return tuple(sorted(keys.union(*found.values())))
 
 
 def find_similar_names(connection: IndexConnection, parts: Collection[str], scope: Scope = EVERYTHING) -> set[str]:
@@ -131,16 +136,6 @@ def documents_about(
     return [doc_id for (doc_id,) in rows]
 
 
-def list_ends(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
-    """Return (document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
-    among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))"
-    return connection.execute(
-        f"SELECT doc_id, subject_key FROM edges WHERE {among} UNION SELECT doc_id, object_key FROM edges WHERE {among} "
-        f"UNION SELECT doc_id, name_key FROM names JOIN documents USING (doc_id) WHERE kind = 'entity' AND {among}",
-        {"wanted": json.dumps(list(doc_ids))},
-    ).fetchall()
-
-
 def list_mentions(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
     """Return (document, key of an entity that it links to or has an edge with)."""
     among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))"
@@ -184,15 +179,17 @@ def fetch_edges_about(
     return found
 
 
-def list_disputed(connection: IndexConnection) -> set[tuple[int, int]]:
+@Reading
+def list_disputed() -> Steps[set[tuple[int, int]]]:
     """Return the pairs of facts of which an open question asks which is true."""
     asked: dict[int, set[tuple[int, str]]] = {}
-    for question, fact, key in connection.execute(
+    rows = yield query(
         "SELECT q.doc_id, f.doc_id, l.target_key FROM documents q CROSS JOIN links l ON l.doc_id = q.doc_id "
         "CROSS JOIN names n ON n.name_key = l.target_key AND n.position = 0 "
         "CROSS JOIN documents f ON f.doc_id = n.doc_id AND f.kind = 'fact' "
         "WHERE q.kind = 'review' AND q.path LIKE '%/conflict-%'"
-    ):
+    )
+    for question, fact, key in rows:
         asked.setdefault(question, set()).add((fact, key))
     pairs = (pair for facts in asked.values() for pair in combinations(sorted(facts), 2))
     return {(one, other) for (one, key), (other, its_key) in pairs if key != its_key}
@@ -243,12 +240,11 @@ def entity_types(connection: IndexConnection, names: Collection[str]) -> dict[st
     return dict(rows)
 
 
-def relation_words(connection: IndexConnection) -> dict[str, str]:
+@Reading
+def relation_words() -> Steps[dict[str, str]]:
     """Return relation -> the words that a question may use for it, as the vault's list has them."""
-    rows = connection.execute(
-        "SELECT n.name FROM names n JOIN documents d USING (doc_id) WHERE d.kind = 'review' AND d.type = 'relations' "
-        "AND n.position > 0"
-    )
+    wanted = "d.kind = 'review' AND d.type = 'relations' AND n.position > 0"
+    rows = yield query(f"SELECT n.name FROM names n JOIN documents d USING (doc_id) WHERE {wanted}")
     lines = (name.partition(":") for (name,) in rows)
     return {relation.strip(): words for relation, colon, words in lines if colon}
 
@@ -269,6 +265,60 @@ def cited_turns(connection: IndexConnection, doc_ids: Collection[int]) -> list[t
         f"JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn WHERE c.doc_id IN {IDS}",
         (json.dumps(list(doc_ids)),),
     ).fetchall()
+
+
+End = tuple[str, str | None, str, str, str]
+"""The key of an entity that a note is about and, of an edge, the relation, the key of its object, and the subject and
+object as written; of a name without a relation, the rest is empty.
+"""
+Citing = tuple[int, int | None, bool]
+"""A document that cites a turn, its opening chunk, and whether another note has replaced it."""
+_CITING_TURNS = (
+    "(SELECT DISTINCT doc_id, turn FROM given WHERE turn IS NOT NULL) t "
+    "JOIN names n ON n.doc_id = t.doc_id AND n.position = 0 "
+    "JOIN citations ci ON ci.episode = n.name AND ci.turn = t.turn"
+)
+
+
+@Reading
+def list_ties(
+    chunk_ids: Collection[int], scope: Scope
+) -> Steps[tuple[dict[int, list[End]], dict[int, list[int]], dict[tuple[int, int], list[Citing]]]]:
+    """Return, by document, what the notes of `chunk_ids` are about, and the chunks of the turns that they cite, or that
+    is cited by what in `scope` cites the turns among them; and that, by the document and the number of each turn.
+    """
+    given, among = {GIVEN: json.dumps(list(chunk_ids))}, "doc_id IN (SELECT doc_id FROM given)"
+    about = query(
+        "SELECT doc_id, subject_key, relation, object_key, subject, object FROM ("
+        f"SELECT doc_id, subject_key, relation, object_key, subject, object FROM edges WHERE {among} "
+        "UNION ALL SELECT doc_id, name_key, NULL, '', '', '' FROM names JOIN documents USING (doc_id) "
+        f"WHERE kind = 'entity' AND {among}) asked",
+        given,
+    )
+    cited = query(
+        "SELECT c.doc_id, ch.chunk_id FROM citations c "
+        "JOIN names called ON called.name_key = lower(c.episode) AND called.position = 0 "
+        "JOIN chunks ch ON ch.doc_id = called.doc_id AND ch.turn = c.turn WHERE c.doc_id IN "
+        f"(SELECT doc_id FROM given UNION SELECT ci.doc_id FROM {_CITING_TURNS})",
+        given,
+    )
+    citing = query(
+        "SELECT t.doc_id, t.turn, d.doc_id, ch.chunk_id, d.superseded_by "
+        f"FROM {_CITING_TURNS} JOIN documents d ON d.doc_id = ci.doc_id "
+        f"LEFT JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 WHERE true {scope.and_documents}",
+        {**given, **scope.values},
+    )
+    ends: dict[int, list[End]] = defaultdict(list)
+    turns: dict[int, list[int]] = defaultdict(list)
+    citers: dict[tuple[int, int], list[Citing]] = defaultdict(list)
+    rows = yield [about, cited, citing]
+    for doc_id, *end in rows[0]:
+        ends[doc_id].append((end[0], end[1], end[2], end[3], end[4]))
+    for doc_id, chunk_id in rows[1]:
+        turns[doc_id].append(chunk_id)
+    for doc_id, turn, citer, chunk_id, successor in rows[2]:
+        citers[doc_id, turn].append((citer, chunk_id, successor is not None))
+    return ends, turns, citers
 
 
 def citing_chunks(
@@ -293,20 +343,6 @@ def find_edge_fact(connection: IndexConnection, edge: Edge) -> str | None:
         (name_key(edge.subject), edge.relation, name_key(edge.object)),
     ).get
     return path
-
-
-def list_replaced_from(
-    connection: IndexConnection, turns: Collection[tuple[str, int]], pending: Collection[int], scope: Scope = EVERYTHING
-) -> list[tuple[str, int, int]]:
-    """Return (episode's note name, turn, fact) for each fact in `scope` that rests on one of `turns` and was replaced
-    or is among `pending`.
-    """
-    return connection.execute(
-        f"SELECT ci.episode, ci.turn, d.doc_id {_CITING} JOIN documents d ON d.doc_id = ci.doc_id "
-        "WHERE (d.superseded_by IS NOT NULL OR d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:pending))) "
-        f"{scope.and_documents} ORDER BY 1, 2, 3",
-        {"wanted": json.dumps([list(turn) for turn in turns]), "pending": json.dumps([*pending]), **scope.values},
-    ).fetchall()
 
 
 def counts(connection: IndexConnection) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
+from quaid.index.reading import Reading, Steps, query
 from quaid.index.scope import Scope
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
@@ -104,13 +105,14 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
     return [chunk_id for (chunk_id,) in rows]
 
 
-def list_instructions(connection: IndexConnection, scope: Scope) -> frozenset[int]:
+@Reading
+def list_instructions(scope: Scope) -> Steps[frozenset[int]]:
     """Return the chunks of facts, core notes and turns by a user to an assistant that hold standing instructions; of
     very many the newest.
     """
-    rows = connection.execute(
-        "SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE c.instructs = 1 "
-        f"{scope.and_chunks} ORDER BY c.chunk_id DESC LIMIT {_MAX_INSTRUCTIONS}",
+    rows = yield query(
+        "SELECT chunk_id FROM (SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE c.instructs = 1 "
+        f"{scope.and_chunks} ORDER BY c.chunk_id DESC LIMIT {_MAX_INSTRUCTIONS}) asked",
         scope.values,
     )
     return frozenset(chunk_id for (chunk_id,) in rows)

@@ -15,6 +15,7 @@ from quaid.index import documents
 from quaid.index.documents import IDS, NAMES, Document
 from quaid.index.known import find_entities, read_known
 from quaid.index.port import IndexConnection
+from quaid.index.reading import Reading, Steps, query
 from quaid.model import Edge, Kind, name_key, note_name, without_ending
 from quaid.text.endings import tell_days
 from quaid.text.invisible import whole
@@ -39,12 +40,16 @@ class Target(NamedTuple):
     heading: str = ""
 
 
-def has_reference(connection: IndexConnection, references: Sequence[str]) -> bool:
+@Reading
+def has_reference(references: Sequence[str]) -> Steps[bool]:
     """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
-    given, keys = json.dumps(references), json.dumps([name_key(without_ending(name)) for name in references])
-    wanted = [f"SELECT 1 FROM documents WHERE {column} IN {NAMES}" for column in ("id", "path", "session")]
-    wanted.append(f"SELECT 1 FROM names WHERE name_key IN {NAMES} LIMIT 1")
-    return connection.execute(" UNION ALL ".join(wanted), (given, given, given, keys)).get is not None
+    keys = [name_key(without_ending(name)) for name in references]
+    given, among = "SELECT 1 FROM documents WHERE", "IN (SELECT value FROM json_each(:named))"
+    wanted = [f"{given} {column} {among}" for column in ("id", "path", "session")]
+    wanted.append("SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys))")
+    values = {"named": json.dumps(references), "keys": json.dumps(keys)}
+    rows = yield query(f"SELECT 1 FROM ({' UNION ALL '.join(wanted)} LIMIT 1) asked", values)
+    return bool(rows)
 
 
 def resolve(connection: IndexConnection, reference: str) -> list[Target]:

@@ -8,7 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quaid.index import contents, fulltext
+from quaid.index.cache import AnswerCache
 from quaid.index.port import EmbedderRow, IndexConnection
+from quaid.index.reading import Reading, Steps, query
 from quaid.model import name_key
 
 if TYPE_CHECKING:
@@ -34,11 +36,11 @@ def list_text_keys(connection: IndexConnection) -> set[str]:
     return {key for (key,) in connection.execute("SELECT DISTINCT text_key FROM chunks")}
 
 
-def list_embedders(connection: IndexConnection) -> list[EmbedderRow]:
+@Reading
+def list_embedders() -> Steps[list[EmbedderRow]]:
     """Return them oldest first: the last one is being filled or already active."""
-    rows = connection.execute(
-        "SELECT embedder_id, fingerprint, dimension, settings, active FROM embedders ORDER BY embedder_id"
-    )
+    columns = "embedder_id, fingerprint, dimension, settings, active"
+    rows = yield query(f"SELECT {columns} FROM (SELECT {columns} FROM embedders ORDER BY embedder_id) asked")
     return [EmbedderRow(row[0], row[1], row[2], json.loads(row[3]), bool(row[4])) for row in rows]
 
 
@@ -123,19 +125,22 @@ def list_missing(connection: IndexConnection, row: EmbedderRow, limit: int) -> l
     return _with_text(connection, f"WHERE {_is_missing(connection, row)} ORDER BY chunk_id DESC LIMIT ?", limit)
 
 
-def count_missing(connection: IndexConnection) -> int:
+def count_missing(connection: IndexConnection, cache: AnswerCache | None = None) -> int:
     """Return the number of chunks that no question can find by meaning now."""
-    known = list_embedders(connection)
+    cache = cache or AnswerCache()
+    known = cache.of(connection, list_embedders)
     serving = next((row for row in known if row.active), None)
     if serving is None or serving is known[-1]:
-        return count_pending(connection)
+        return cache.of(connection, count_pending)
     # A chunk that goes takes its vectors along.
     held = f"SELECT count(*) FROM ({connection.vectors.held(serving)}) held"
     return int(connection.execute(f"SELECT (SELECT count(*) FROM chunks) - ({held})").get)
 
 
-def count_pending(connection: IndexConnection) -> int:
-    return int(connection.execute("SELECT count(*) FROM chunks WHERE embedded <> 'ready'").get)
+@Reading
+def count_pending() -> Steps[int]:
+    ((count,),) = yield query("SELECT number FROM (SELECT count(*) AS number FROM chunks WHERE embedded <> 'ready') n")
+    return int(count)
 
 
 def insert(connection: IndexConnection, row: EmbedderRow, items: Iterable[tuple[int, str, bytes]]) -> None:
@@ -206,6 +211,8 @@ def _drop(connection: IndexConnection, row: EmbedderRow) -> None:
 
 
 GROWTH = 1.25
+SAMPLE = 128
+"""The number of chunks sampled to estimate the least cosine of a vault."""
 MIN_EXACT, EXACT_SHARE = 2_048, 1 / 128
 """At least so many vectors, or this share, that most often have the signs of a question get an exact cosine."""
 _SIGNS, _FLOATS = 1 << 15, 512
@@ -310,6 +317,11 @@ class VectorMatrix:
             return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
         ids, rows = self._held(chunk_ids)
         return ids.tolist(), np.multiply(self._numbers[rows], self._scales[rows, None], dtype=np.float32)
+
+    def compare_newest(self, connection: IndexConnection, row: EmbedderRow, query: Any) -> list[float]:
+        """Return the cosine similarity of the newest chunks that have a vector, a sample of all. Ask after `search`."""
+        cosines: list[float] = (self.sample(connection, row, SAMPLE) @ query).tolist()
+        return cosines
 
     def sample(self, connection: IndexConnection, row: EmbedderRow, count: int) -> npt.NDArray[np.float32]:
         """Return the vectors of the `count` newest chunks that have one. Call it after `search`."""

@@ -2,19 +2,15 @@
 
 from collections.abc import Collection
 
-from quaid.index import documents, graph, listing
+from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.model import Kind, note_name
 from quaid.recall import retrieval
 from quaid.recall.features import score_candidates, tells_of_owner
-from quaid.recall.intent import asks_of_own_past
-from quaid.recall.options import of_kinds
-from quaid.recall.retrieval import ABOUT
+from quaid.recall.retrieval import ABOUT, find_instructions, list_best
 from quaid.recall.search import Search, Talk
 from quaid.text.words import find_words
 
-MAX_FUSED = 120
-"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/explanation/recall.md)."""
 MAX_INSTRUCTIONS = 2
 """The standing instructions that one question gets."""
 NEAR_INSTRUCTION = 0.8
@@ -56,10 +52,9 @@ def hit_id(candidate: Document) -> str:
 def collect(search: Search) -> None:
     """Fetch the best of what was found and what belongs to it, and score it."""
     options, weights = search.options, search.profile.weights
-    search.fused = search.fuse()
-    best, rest = _rank_fused(search)
+    best, rest = list_best(search)
     with search.trace.stage("fetch") as noted:
-        search.candidates = documents.fetch_candidates(search.connection, best, search.scope)
+        search.candidates = search.reader.fetch(best)
         _name_properties(search)
         noted["found"] = len(search.candidates)
     if options.keyword_only:
@@ -82,12 +77,14 @@ def collect(search: Search) -> None:
             neighboured = [each for each in found if each.turn is not None][:MAX_NEIGHBOURED]
             talked = [(talk, each) for each in neighboured if (talk := search.talks.get(each.doc_id))]
             beside = [turn for talk, each in talked for turn in talk.adjacent_turns(each.turn or 0) if turn]
-            _fetch(search, {max(turn.chunks, key=search.own) for turn in beside})
+            adjacent = {max(turn.chunks, key=search.own) for turn in beside}
+            search.reader.fetch(adjacent | list_supporting(search))  # at once, most of it is looked at below
+            _fetch(search, adjacent)
         search.cites = _add_cited(search) if weights.get("cited") else {}
         missing = search.candidates.keys() - search.cosines.keys()
         if missing:
             retrieval.complete_cosines(search, missing)
-            search.fused = search.fuse(search.candidates)
+            search.fuse(search.candidates)
         search.instructions = choose_instructions(search)
         _add_talks(search)
         if weights.get("graph") and search.query.owner_keys:
@@ -101,13 +98,6 @@ def collect(search: Search) -> None:
         noted["candidates"] = len(search.candidates)
 
 
-def find_instructions(search: Search) -> set[int]:
-    """Return the standing instructions in scope, none where the question is about what was, and not what to do."""
-    if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):
-        return set()
-    return {*search.sources.cache.of(search.connection, listing.list_instructions, search.scope)}
-
-
 def choose_instructions(search: Search) -> set[int]:
     """Return those of the instructions found that fit the question best, if any does."""
     likeness = {chunk: search.cosines.get(chunk, 0.0) for chunk in search.instructions & search.candidates.keys()}
@@ -119,59 +109,50 @@ def _fetch(search: Search, chunk_ids: Collection[int]) -> set[int]:
     """Add chunks that are no candidates yet; return which these are, whether they are in scope or not."""
     new = set(chunk_ids) - search.candidates.keys()
     if new:
-        search.candidates |= documents.fetch_candidates(search.connection, new, search.scope)
+        search.candidates |= search.reader.fetch(new)
     return new
 
 
 def _name_properties(search: Search) -> None:
     """Let the opening of an own note show the properties that have words of the question which it has not."""
-    openings = [each.chunk_id for each in search.candidates.values() if each.kind == Kind.NOTE and each.ordinal == 0]
-    keywords = documents.list_texts(search.connection, openings, "keywords") if openings else {}
-    for chunk_id, of_note in keywords.items():
-        candidate = search.candidates[chunk_id]
+    for candidate in [each for each in search.candidates.values() if each.kind == Kind.NOTE and each.ordinal == 0]:
+        _, keywords = search.reader.texts.get(candidate.chunk_id, ("", ""))
         words = set(search.query.words).difference(find_words(f"{candidate.title} {candidate.text}"))
-        properties = of_note.split("\n")[1:]  # each as `key: value`
+        properties = keywords.split("\n")[1:]  # each as `key: value`
         if named := [line for line in properties if not words.isdisjoint(find_words(line))]:
-            search.candidates[chunk_id] = candidate._replace(text=f"{candidate.text} ({'; '.join(named[:MAX_NAMED])})")
-
-
-def _rank_fused(search: Search) -> tuple[list[int], list[int]]:
-    """Return the chunks to look at closely, best first, and those behind them that so large a limit shows too: of all,
-    and of the kinds asked for.
-    """
-    fused, kinds = search.fused, search.options.kinds
-    limit = max(MAX_FUSED, 4 * (search.options.limit or 0))
-    ranked = sorted(sorted(fused), key=fused.__getitem__, reverse=True)  # equal ones by their numbers
-    best, rest = ranked[:MAX_FUSED], ranked[MAX_FUSED:limit]
-    if kinds:
-        narrow = search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, kinds)) or frozenset()
-        of_kind = [chunk_id for chunk_id in ranked if chunk_id in narrow]
-        best, rest = [*dict.fromkeys([*best, *of_kind[:MAX_FUSED]])], [*rest, *of_kind[MAX_FUSED:limit]]
-    return best, rest
+            search.candidates[candidate.chunk_id] = candidate._replace(
+                text=f"{candidate.text} ({'; '.join(named[:MAX_NAMED])})"
+            )
 
 
 def _add_talks(search: Search) -> None:
     """Add the talks of the candidates that are not there yet."""
-    missing = {each.doc_id for each in search.candidates.values() if each.turn is not None} - search.talks.keys()
-    if missing:
-        found = documents.list_turns(search.connection, missing)
-        search.talks |= {doc_id: Talk.of(turns, size) for doc_id, (size, turns) in found.items()}
+    for doc_id in {each.doc_id for each in search.candidates.values() if each.turn is not None} - search.talks.keys():
+        size, turns = search.reader.turns[doc_id]
+        search.talks[doc_id] = Talk.of(turns, size)
+
+
+def list_supporting(search: Search) -> set[int]:
+    """Return the chunks that cite a candidate, or that a candidate or one of these cites."""
+    reader, candidates = search.reader, search.candidates.values()
+    citing = [each for c in candidates if c.turn is not None for each in reader.citing.get((c.doc_id, c.turn), ())]
+    cited = {c.doc_id for c in candidates}.union(doc_id for doc_id, _, _ in citing)
+    found = {chunk_id for _, chunk_id, _ in citing if chunk_id is not None}
+    return found.union(*(reader.cited.get(doc_id, ()) for doc_id in cited))
 
 
 def _add_cited(search: Search) -> dict[int, list[int]]:
     """Add the turns that the best facts cite and the facts that cite the best turns; return which cites which, by
     chunk.
     """
-    connection, candidates = search.connection, search.candidates
+    reader, candidates = search.reader, search.candidates
     ranked = sorted(candidates, key=lambda chunk_id: -search.own(chunk_id))
     turns = [candidates[i] for i in ranked if candidates[i].turn is not None][:MAX_CITING]
-    citing = graph.citing_chunks(connection, [(note_name(turn.path), turn.turn or 0) for turn in turns], search.scope)
+    citing = [each for turn in turns for each in reader.citing.get((turn.doc_id, turn.turn or 0), ())]
     facts = {c.doc_id: i for i, c in candidates.items() if c.turn is None and c.ordinal == 0}
-    new = _fetch(search, {chunk_id for _, _, chunk_id in citing})
+    new = _fetch(search, {chunk_id for _, chunk_id, _ in citing if chunk_id is not None})
     facts |= {candidates[i].doc_id: i for i in new if i in candidates}
-    cites: dict[int, list[int]] = {}
-    for doc_id, turn in graph.cited_turns(connection, facts) if facts else ():
-        cites.setdefault(facts[doc_id], []).append(turn)
+    cites = {chunk_id: cited for doc_id, chunk_id in facts.items() if (cited := reader.cited.get(doc_id))}
     best = sorted(cites, key=lambda chunk_id: -search.own(chunk_id))[:MAX_CITING]
     _fetch(search, {turn for chunk_id in best for turn in cites[chunk_id]})
     return cites
@@ -188,7 +169,7 @@ def add_facts_of_sessions(search: Search) -> None:
     if not best:
         return
     chunk_ids = documents.facts_of_sessions(search.connection, best, search.scope, MAX_SESSION_FACTS)
-    facts = documents.fetch_candidates(search.connection, chunk_ids, search.scope)
+    facts = search.reader.fetch(chunk_ids)
     search.candidates |= facts
     for chunk_id, fact in facts.items():
         if fact.session in best:

@@ -174,9 +174,10 @@ def relate_rivals(search: Search, candidates: Sequence[Document], related: Relat
         if candidate.kind == Kind.FACT:
             facts.setdefault(candidate.doc_id, candidate)
     disputed = search.sources.cache.of(connection, graph.list_disputed)
-    pairs = list_opposed(connection, facts, scope) | {pair for pair in disputed if not facts.keys().isdisjoint(pair)}
+    stating = {each for each in facts if any(end[1] in _ASKED for end in search.reader.ends.get(each, ()))}
+    pairs = list_opposed(connection, stating, scope) | {pair for pair in disputed if not facts.keys().isdisjoint(pair)}
     missing = documents.first_chunks(connection, {doc_id for pair in pairs for doc_id in pair} - facts.keys())
-    fetched = documents.fetch_candidates(connection, missing, scope)
+    fetched = search.reader.fetch(missing)
     rivals = {each.doc_id: each for each in holding(search, fetched.values())}
     known = rivals | facts
     for pair in sorted(pairs):
@@ -204,6 +205,8 @@ def list_opposed(
     Names and aliases of one entity are one subject, and one object. Replaced and ended facts are among them unless
     `scope` leaves them out; which of a pair is the later, `compare_times` tells.
     """
+    if not doc_ids:
+        return set()
     keys = {
         key
         for subject, relation, target in graph.list_edges_of(connection, doc_ids, _ASKED)

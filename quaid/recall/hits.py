@@ -39,7 +39,6 @@ def render(search: Search, chosen: Sequence[Chosen], related: Related) -> tuple[
     """
     connection, day = search.connection, search.options.day
     candidates = [candidate for candidate, _, _ in chosen]
-    edges = documents.fetch_edges(connection, {candidate.doc_id for candidate in candidates})
     ranks, shares = _rank_in_channels(search, candidates), normalise(search.profile.weights)
     owner_keys = search.sources.cache.of(connection, graph.with_aliases, search.sources.owner_names, search.scope)
     headings = list_headings(search, candidates)
@@ -65,7 +64,11 @@ def render(search: Search, chosen: Sequence[Chosen], related: Related) -> tuple[
                 provenance=_BY_KIND.get(Kind(candidate.kind))
                 or whose_word(candidate.source, candidate.speaker, owner_keys),
                 superseded=is_over(candidate, day),
-                edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
+                edges=tuple(
+                    Edge(subject, relation, target)
+                    for _, relation, _, subject, target in search.reader.ends.get(candidate.doc_id, ())
+                    if relation is not None
+                ),
                 channels=ranks[candidate.chunk_id],
                 stands_for=count,
                 via=search.via.get(candidate.doc_id, ()),
@@ -134,9 +137,9 @@ def list_neighbours(search: Search, candidates: Sequence[Document]) -> dict[int,
     connection = search.connection
     facts = {each.doc_id: each.chunk_id for each in candidates if each.kind == Kind.FACT}
     others = [each.chunk_id for each in candidates if each.kind != Kind.FACT][:MOST]
-    cited = {(facts[doc_id], chunk_id) for doc_id, chunk_id in graph.cited_turns(connection, list(facts))}
+    cited = {(chunk_id, turn) for doc_id, chunk_id in facts.items() for turn in search.reader.cited.get(doc_id, ())}
     pairs = [*documents.list_adjacent(connection, others, TURNS, SECTIONS), *sorted(cited)]
-    pieces = documents.fetch_candidates(connection, {chunk_id for _, chunk_id in pairs}, search.scope)
+    pieces = search.reader.fetch({chunk_id for _, chunk_id in pairs})
     related = Related()
     relate_successors(search, pieces.values(), related)  # what is out of date explains nothing
     for chunk_id in pieces.keys() & {each for each, others in related.items() if REPLACES not in dict(others.values())}:
@@ -163,7 +166,7 @@ def list_headings(search: Search, candidates: Collection[Document]) -> dict[int,
     """Return what is written over each of `candidates`, by chunk_id: `Title > Heading` of a section, the name of an
     entity, the title of a conversation that has one.
     """
-    headings = documents.list_texts(search.connection, [each.chunk_id for each in candidates], "context")
+    headings: dict[int, str] = {}
     for each in candidates:
         if each.kind in {Kind.FACT, Kind.REVIEW}:
             headings[each.chunk_id] = ""
@@ -172,5 +175,5 @@ def list_headings(search: Search, candidates: Collection[Document]) -> dict[int,
         elif each.turn is not None:
             headings[each.chunk_id] = "" if each.title == note_name(each.path) else each.title
         else:
-            headings[each.chunk_id] = headings.get(each.chunk_id) or each.title
+            headings[each.chunk_id] = search.reader.texts.get(each.chunk_id, ("", ""))[0] or each.title
     return headings

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Literal
 
+from quaid.index.cache import AnswerCache
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope, visible_to
 from quaid.text.zones import local_now
@@ -163,11 +164,11 @@ class RecallOptions:
         return (self.at or self.moment.date()).isoformat()
 
 
-def scope_of(connection: IndexConnection, options: RecallOptions) -> Scope:
+def scope_of(connection: IndexConnection, options: RecallOptions, cache: AnswerCache) -> Scope:
     """Return what a question with these options may see at all. Kinds are not part of it: what is not shown still
     counts for what is.
     """
-    scope = visible_to(connection, options.owners) if options.owners else EVERYTHING
+    scope = cache.of(connection, visible_to, frozenset(options.owners)) if options.owners else EVERYTHING
     if options.but_not:
         condition = f"NOT ({_among('d.path', 'but_not')} OR {_among('d.id', 'but_not')})"
         scope = scope.narrowed(condition, but_not=json.dumps([*options.but_not]))

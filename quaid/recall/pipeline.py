@@ -8,18 +8,21 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from quaid.errors import EmbeddingError, ModelError
-from quaid.index import documents, fulltext, graph, listing
+from quaid.index import documents, fulltext, graph, listing, vectors
 from quaid.index.documents import Document
 from quaid.index.known import read_known
+from quaid.index.reading import Reading
+from quaid.index.references import has_reference
 from quaid.model import Hit, Kind, Recall, Scale, name_key
 from quaid.recall import candidates, contradictions, cutoff, hits, query, retrieval, scoring
 from quaid.recall.candidates import hit_id
 from quaid.recall.intent import INTENTS
 from quaid.recall.options import PROFILES, Profile, RecallOptions, of_kinds, scope_of
 from quaid.recall.rerank import MAX_JUDGED, MAX_REACHED, RERANK_BUDGET_S, blend, score_pairs
-from quaid.recall.search import Chosen, Search, Sources
+from quaid.recall.search import Chosen, Reader, Search, Sources
 from quaid.recall.successors import Related
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
@@ -90,20 +93,24 @@ def _parse(sources: Sources, text: str, profile: Profile, options: RecallOptions
     trace, connection = RecallTrace(), sources.connection
     with trace.stage("query") as noted:
         parsed = query.parse(text, options.moment, sources.owner_names)
-        scope = scope_of(connection, options)
-        named: frozenset[str] = frozenset()
+        scope = scope_of(connection, options, sources.cache)
+        reader, named = Reader(connection, scope), frozenset[str]()
+        has_graph = not options.keyword_only and bool(profile.weights.get("graph"))
+        _read_ahead(sources, reader, parsed, options, has_graph)
         if parsed.owner_keys:
-            parsed = replace(parsed, owner_keys=graph.with_aliases(connection, parsed.owner_keys, scope))
-        if not options.keyword_only and profile.weights.get("graph"):
-            named = retrieval.find_named(connection, parsed, scope)
+            aliases = sources.cache.of(connection, graph.with_aliases, sources.owner_names, scope)
+            parsed = replace(parsed, owner_keys=aliases)
+        if has_graph:
+            named = retrieval.find_named(reader, parsed)
         if named:
             # Turns have the name of their speaker; what else a speaker is called is in the turns of the others.
             speakers = {name_key(name) for name in sources.cache.of(connection, documents.list_speakers, scope)}
+            reader.learn(speakers, sources.cache.of(connection, graph.find_entities, frozenset(speakers), scope))
             speaking = speakers.intersection([*named, *parsed.name_keys])
-            called = frozenset[str]().union(*graph.find_entities(connection, speaking, scope).values()) - speaking
+            called = frozenset[str]().union(*reader.find_entities(speaking).values()) - speaking
             # What is about the owner has links to find it by: a name that nobody typed would outweigh the words.
-            aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys, called))
-            words = [*parsed.words, *(word for key in aliases for word in fulltext.terms(key))]
+            others = sorted(named.difference(parsed.name_keys, parsed.owner_keys, called))
+            words = [*parsed.words, *(word for key in others for word in fulltext.terms(key))]
             dropped = called if len(speaking) == 1 else ()  # of two, one's turns have the name of the other
             parsed = replace(parsed, words=tuple(dict.fromkeys(word for word in words if word not in dropped)))
         noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
@@ -113,7 +120,32 @@ def _parse(sources: Sources, text: str, profile: Profile, options: RecallOptions
             noted["phrases"] = list(parsed.phrases)
     if profile.is_by_intent:
         profile = replace(profile, vector_weight=INTENTS[parsed.intent].vector_weight)
-    return Search(sources, profile, options, trace, parsed, scope, named)
+    return Search(sources, profile, options, trace, parsed, reader, named)
+
+
+def _read_ahead(
+    sources: Sources, reader: Reader, parsed: query.Query, options: RecallOptions, has_graph: bool
+) -> None:  # fmt: skip
+    """Read at once what the question names and what the answer needs to know of the whole index."""
+    scope, owner_names = reader.scope, sources.owner_names
+    known: list[tuple[Reading[..., Any], tuple[Any, ...]]] = [
+        (documents.list_pending, ()),
+        (graph.with_aliases, (owner_names, scope)),
+    ]
+    keys: list[str] = []
+    if not options.keyword_only:
+        known += [
+            (documents.list_speakers, (scope,)), (listing.list_instructions, (scope,)), (graph.relation_words, ()),
+            (graph.list_disputed, ()), (vectors.list_embedders, ()), (vectors.count_pending, ()),
+        ]  # fmt: skip
+        if scope.is_open and (options.comparable or not options.limit):
+            known.append((documents.count_chunks, ()))
+        keys = [*parsed.name_keys, *parsed.owner_keys] if has_graph else []
+    names = retrieval.list_called(parsed) if parsed.name_keys and not options.keyword_only else []
+    entities, reader.refers = sources.cache.read(
+        sources.connection, known, graph.find_entities.steps(keys, scope), has_reference.steps(names)
+    )
+    reader.learn(keys, entities)
 
 
 def _list_newest(search: Search) -> Recall:
@@ -124,7 +156,7 @@ def _list_newest(search: Search) -> Recall:
     limit = options.limit or NEWEST
     scope = of_kinds(search.scope, options.kinds or frozenset({Kind.FACT.value}))
     newest = listing.newest_chunks(connection, scope, SPARE * limit)
-    fetched = documents.fetch_candidates(connection, newest, scope)
+    fetched = search.reader.fetch(newest)
     holding = scoring.holding(search, [fetched[chunk_id] for chunk_id in newest if chunk_id in fetched])
     chosen, related = contradictions.show_together(search, [(each, 0.0, 1) for each in holding[:limit]])
     shown, trace = _by_date(hits.render(search, chosen, related)), search.trace
@@ -205,6 +237,7 @@ def rerank(search: Search) -> None:
                 retrieval.search_statement(search, judgement.statement)
             except EmbeddingError as error:
                 search.degraded.append(f"vectors: an imagined answer was not searched for. {error}")
+    search.fuse()
     candidates.collect(search)
     rank(search)
     grade(search, {judged[index].chunk_id: grade for index, grade in judgement.grades.items()})
@@ -266,6 +299,6 @@ def measure_scale(search: Search, chosen: Sequence[Chosen]) -> Scale:
         like=max(search.cosines.values(), default=0.0),
         embedder=search.embedded[0].fingerprint if search.embedded else "",
         chunks=_count_visible(search),
-        matches=fulltext.count_matches(search.connection, search.query.words, search.visible),
+        matches=search.sources.words.count_matches(search.connection, search.query.words, search.visible),
         called=frozenset(hit_id(each) for each, _, _ in chosen if each.chunk_id in called),
     )

@@ -4,23 +4,24 @@ import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from quaid.embed.weights import KNOWN_MODELS, is_english_only
 from quaid.errors import EmbeddingError
-from quaid.index import documents, fulltext, graph, vectors
+from quaid.index import documents, fulltext, graph, listing, vectors
 from quaid.index.documents import list_speakers
 from quaid.index.known import find_entities
 from quaid.index.port import IndexConnection
-from quaid.index.references import has_reference, target_of
+from quaid.index.references import target_of
 from quaid.index.scope import Scope
 from quaid.model import name_key
+from quaid.recall.intent import asks_of_own_past
 from quaid.recall.options import of_kinds
 from quaid.recall.query import Query, list_shared_words
-from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search
+from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Reader, Search
 from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import read_lists
 from quaid.text.words import find_words
@@ -71,9 +72,9 @@ def means(relation: str, asked: Collection[str], words: str = "") -> bool:
     )
 
 
-def find_named(connection: IndexConnection, query: Query, scope: Scope) -> frozenset[str]:
+def find_named(reader: Reader, query: Query) -> frozenset[str]:
     """Return the keys of the entities a question names, with all their aliases; the owner where it says `my`."""
-    named = graph.find_entities(connection, [*query.name_keys, *query.owner_keys], scope)
+    named = reader.find_entities([*query.name_keys, *query.owner_keys])
     longest: list[str] = []
     for key in sorted(named.keys() - {*query.owner_keys}, key=lambda key: (-len(key), key)):
         # Where `new york city` is found, the `york` inside it is not another entity.
@@ -84,7 +85,8 @@ def find_named(connection: IndexConnection, query: Query, scope: Scope) -> froze
 
 
 class GraphWalk:
-    """A walk over the graph from `named`, the keys of what the question names, and from the topics of `best`, doc_ids.
+    """A walk over the graph from `named`, the keys of what the question names, and from `topics`, the keys of what the
+    best notes are about.
 
     It sets `scores`, the nearness in (0, 1] of each document that it leads to, by doc_id, and `via`, the edges that
     were walked to a document. It goes breadth first when the beam finds nothing.
@@ -95,7 +97,7 @@ class GraphWalk:
         connection: IndexConnection,
         words: Collection[str],
         named: frozenset[str],
-        best: Collection[int],
+        topics: Iterable[str],
         scope: Scope,
         *,
         width: int = WIDTH,
@@ -108,7 +110,7 @@ class GraphWalk:
         self.scores = dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {}
         self.via: dict[int, tuple[str, ...]] = {}
         start = dict.fromkeys(named, 1.0)
-        for _, key in graph.list_ends(connection, best) if best else ():
+        for key in topics:
             start.setdefault(key, START)
         self._seen = set(start)
         self._paths: dict[str, tuple[str, ...]] = {}
@@ -163,10 +165,10 @@ class GraphWalk:
         return 0.5 * selective + 0.3 * triggered + 0.2 * named
 
 
+MAX_FUSED = 120
+"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/explanation/recall.md)."""
 MAX_RANKED = 400
 """The number of candidates from each channel."""
-SAMPLE = 128
-"""The number of chunks sampled to estimate the least cosine of a vault."""
 ANYONE = "someone"
 """Replaces a speaker in the question that is embedded."""
 ACROSS_LANGUAGES = 0.8
@@ -199,22 +201,15 @@ def retrieve(search: Search, vector: Any = None) -> None:
                 noted["found"] = len(search.rankings.get("vector", ()))
     # In one order, whichever channel was done first.
     search.rankings = dict(sorted(search.rankings.items()))
-    if search.embedded is not None:
-        if _is_in_another_language(search):
-            search.relevant_similarity *= 1.0 if is_english_only(search.embedded[0].settings) else ACROSS_LANGUAGES
-            # Is anything found by its meaning? An English model finds nothing so in Russian.
-            if any(cosine >= search.relevant_similarity for _, cosine in search.rankings.get("vector", ())):
-                _search_words(search, views, list_shared_words(query))
-        with search.trace.stage("cosines"):
-            complete_cosines(search)
-            if vector is None:
-                row, embedded = search.embedded
-                sample = (search.sources.vectors.sample(search.connection, row, SAMPLE) @ embedded).tolist()
-                # A few texts may all be like the question: of a known model it is known what unlike ones have.
-                has_floor = len(sample) < SAMPLE and (
-                    row.settings.get("model") in KNOWN_MODELS or search.without_vector()
-                )
-                search.unlike = min(sample + [0.0] * bool(has_floor), default=0.0)
+    before = dict(search.cosines)
+    _compare(search, is_new=vector is None)
+    if search.embedded is not None and _is_in_another_language(search):
+        search.relevant_similarity *= 1.0 if is_english_only(search.embedded[0].settings) else ACROSS_LANGUAGES
+        # Is anything found by its meaning? An English model finds nothing so in Russian.
+        if any(cosine >= search.relevant_similarity for _, cosine in search.rankings.get("vector", ())):
+            _search_words(search, views, list_shared_words(query))
+            search.cosines = before
+            _compare(search, is_new=vector is None)
     if not options.keyword_only:
         with search.trace.stage("exact") as noted:
             if query.name_keys:
@@ -222,12 +217,53 @@ def retrieve(search: Search, vector: Any = None) -> None:
             noted["found"] = len(search.exact)
 
 
+def _compare(search: Search, *, is_new: bool) -> None:
+    """Give a cosine to what has none yet, for a new question estimate that of unlike texts, and fuse what was found."""
+    if search.embedded is not None:
+        with search.trace.stage("cosines"):
+            complete_cosines(search)
+            if is_new:
+                row, embedded = search.embedded
+                sample = search.sources.vectors.compare_newest(search.connection, row, embedded)
+                # A few texts may all be like the question: of a known model it is known what unlike ones have.
+                has_floor = len(sample) < vectors.SAMPLE and (
+                    row.settings.get("model") in KNOWN_MODELS or search.without_vector()
+                )
+                search.unlike = min(sample + [0.0] * bool(has_floor), default=0.0)
+    search.fuse()
+
+
+def list_best(search: Search) -> tuple[list[int], list[int]]:
+    """Return the chunks to look at closely, best first, and those behind them that so large a limit shows too: of all,
+    and of the kinds asked for.
+    """
+    ranked, kinds = [*search.fused], search.options.kinds
+    limit = max(MAX_FUSED, 4 * (search.options.limit or 0))
+    best, rest = ranked[:MAX_FUSED], ranked[MAX_FUSED:limit]
+    if kinds:
+        narrow = search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, kinds)) or frozenset()
+        of_kind = [chunk_id for chunk_id in ranked if chunk_id in narrow]
+        best, rest = [*dict.fromkeys([*best, *of_kind[:MAX_FUSED]])], [*rest, *of_kind[MAX_FUSED:limit]]
+    return best, rest
+
+
+def find_instructions(search: Search) -> set[int]:
+    """Return the standing instructions in scope, none where the question is about what was, and not what to do."""
+    if not search.profile.weights.get("instruction") or asks_of_own_past(search.query.text):
+        return set()
+    return {*search.sources.cache.of(search.connection, listing.list_instructions, search.scope)}
+
+
+def list_called(query: Query) -> list[str]:
+    """Return what a note may be called whose name is the whole question, as a link or not."""
+    text = target_of(query.text)
+    return [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
+
+
 def _find_called(search: Search) -> frozenset[int]:
-    """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
-    text = target_of(search.query.text)
-    names = [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
-    if has_reference(search.connection, names):
-        for name in names:
+    """Return the documents whose id, path, name, title or alias is the whole question."""
+    if search.reader.refers:
+        for name in list_called(search.query):
             if called := documents.find_by_reference(search.connection, name, search.scope):
                 return frozenset(document.doc_id for document in called)
     asked = re.fullmatch(_WHO_IS, search.query.text.strip(" ?!.\n\uff1f。"))
@@ -240,7 +276,9 @@ def search_graph(search: Search, best: Collection[int]) -> None:
     with search.trace.stage("graph") as noted:
         connection, asked = search.connection, search.query.words
         words = search.sources.cache.of(connection, graph.relation_words)
-        walk = GraphWalk(connection, asked, search.named, best, search.scope, relation_words=words)
+        ends = [end for doc_id in best for end in search.reader.ends.get(doc_id, ())]
+        topics = [key for subject, _, target, *_ in ends for key in (subject, target) if key]
+        walk = GraphWalk(connection, asked, search.named, topics, search.scope, relation_words=words)
         search.graph, search.via = walk.scores, walk.via
         noted |= {"found": len(search.graph), "named": sorted(search.named)}
 
@@ -279,7 +317,10 @@ def _is_in_another_language(search: Search) -> bool:
     meaning finds it.
     """
     query, best = search.query, (search.rankings.get("keyword") or search.rankings.get("vector", ()))[:_MANY_TEXTS]
-    texts = [*documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()]
+    # With all that is looked at next, as most often nothing else is read then.
+    ahead = [*list_best(search)[0], *find_instructions(search)]
+    read = search.reader.fetch([*ahead, *(chunk_id for chunk_id, _ in best)])
+    texts = [read[chunk_id].text for chunk_id, _ in best if chunk_id in read]
     if not query.language or query.language in map(language, texts):  # most often the first is in it
         return False
     is_foreign = 2 * [*map(language, texts)].count(None) <= len(texts) > 0
@@ -296,7 +337,7 @@ def _search_words(search: Search, views: Views, words: Sequence[str]) -> None:
 
 def _search_vectors(search: Search, views: Views, vector: Any) -> None:
     connection, sources = search.connection, search.sources
-    row = sources.cache.of(connection, vectors.active_embedder)
+    row = next((each for each in sources.cache.of(connection, vectors.list_embedders) if each.active), None)
     embedder = sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         search.degraded.append("vectors")
@@ -345,6 +386,11 @@ def _merge(rankings: Sequence[Ranking]) -> Ranking:
 def _searching_words(search: Search, views: Views) -> Iterator[None]:
     """Search the words of the question while the body runs: SQLite and the model both work outside of Python's lock."""
     sources, words = search.sources, search.query.words
+    if sources.words.is_joined and not search.options.keyword_only:
+        sources.words.awaited = words
+        yield
+        _search_words(search, views, words)
+        return
     if search.options.keyword_only or sources.words.is_quick(sources.second, words):
         _search_words(search, views, words)  # a thread would take longer
         yield

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embed import Embedder
-from quaid.index import graph
+from quaid.index import documents, graph
 from quaid.index.cache import AnswerCache
 from quaid.index.documents import Document, TurnChunks
 from quaid.index.fulltext import Postings
+from quaid.index.graph import Citing, End
 from quaid.index.port import EmbedderRow, IndexConnection
+from quaid.index.reading import read
 from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.options import Profile, RecallOptions
@@ -106,6 +108,52 @@ class Talk(NamedTuple):
         return before, self.turns[place + 1] if place + 1 < len(self.turns) else None
 
 
+class Reader:
+    """The chunks in `scope` that a question has read, with the edges, citations and conversations of their notes.
+
+    `texts` are the context and the keywords of chunks that are no turns, `ends` the edges and names of a note, `cited`
+    the chunks of the turns that it cites, `citing` what cites a turn, by the document and its number, `turns` the bytes
+    and turns of a conversation. `refers` says whether the question is what a note is called.
+    """
+
+    def __init__(self, connection: IndexConnection, scope: Scope) -> None:
+        self.connection, self.scope = connection, scope
+        self.refers = False
+        self.texts: dict[int, tuple[str, str]] = {}
+        self.ends: dict[int, list[End]] = {}
+        self.cited: dict[int, list[int]] = {}
+        self.citing: dict[tuple[int, int], list[Citing]] = {}
+        self.turns: dict[int, tuple[int, list[TurnChunks]]] = {}
+        self._chunks: dict[int, Document | None] = {}
+        self._entities: dict[str, set[str]] = {}
+
+    def fetch(self, chunk_ids: Collection[int]) -> dict[int, Document]:
+        """Return those of `chunk_ids` that are in scope."""
+        if missing := set(chunk_ids) - self._chunks.keys():
+            found, texts, (ends, cited, citing), turns = read(
+                self.connection, documents.fetch_candidates.steps(missing, self.scope),
+                documents.list_headings.steps(missing), graph.list_ties.steps(missing, self.scope),
+                documents.list_turns.steps(missing),
+            )  # fmt: skip
+            self._chunks |= {**dict.fromkeys(missing), **found}
+            self.texts |= texts
+            self.ends |= ends
+            self.cited |= cited
+            self.citing |= citing
+            self.turns |= turns
+        return {each: chunk for each in sorted(chunk_ids) if (chunk := self._chunks[each]) is not None}
+
+    def find_entities(self, keys: Collection[str]) -> dict[str, set[str]]:
+        """Return what `graph.find_entities` does."""
+        if missing := set(keys) - self._entities.keys():
+            self.learn(missing, graph.find_entities(self.connection, missing, self.scope))
+        return {key: names for key in keys if (names := self._entities[key])}
+
+    def learn(self, keys: Collection[str], found: Mapping[str, set[str]]) -> None:
+        """Remember what was found for `keys`."""
+        self._entities |= {key: found.get(key, set()) for key in keys}
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """All that recall reads: the index, through two connections so that two channels can work at once, its vectors,
@@ -134,7 +182,7 @@ class Search:
     options: RecallOptions
     trace: RecallTrace
     query: Query
-    scope: Scope
+    reader: Reader
     named: frozenset[str] = frozenset()
     """The keys of the entities that the question names, aliases included."""
 
@@ -166,7 +214,7 @@ class Search:
 
     candidates: dict[int, Document] = field(default_factory=dict)
     fused: dict[int, float] = field(default_factory=dict)
-    """The scores of the fusion, also of chunks next to a candidate; chunks that no channel found have none."""
+    """The scores of the fusion, best first, also of chunks next to a candidate; what no channel found has none."""
     cites: dict[int, list[int]] = field(default_factory=dict)
     """The chunks of the turns that the chunk of a fact cites."""
     instructions: set[int] = field(default_factory=set)
@@ -185,38 +233,41 @@ class Search:
         return self.sources.connection
 
     @property
+    def scope(self) -> Scope:
+        """What the question may see."""
+        return self.reader.scope
+
+    @property
     def visible(self) -> frozenset[int] | None:
         """The chunks in scope, None for all."""
         return self.sources.cache.chunks_in(self.connection, self.scope)
 
     def called(self, speakers: Collection[str]) -> dict[str, frozenset[str]]:
         """Return by the key of each speaker all names that the memory has for them, where the question names any."""
-        known: Mapping[str, set[str]] = {}
-        if self.named:
-            known = self.sources.cache.of(self.connection, graph.find_entities, frozenset(speakers), self.scope)
+        known = self.reader.find_entities(speakers) if self.named else {}
         return {speaker: frozenset({speaker, *known.get(speaker, ())}) for speaker in speakers}
 
     def own(self, chunk_id: int) -> float:
         """Return the fused score of a chunk."""
         return self.fused.get(chunk_id, 0.0)
 
-    def fuse(self, others: Collection[int] = ()) -> dict[int, float]:
-        """Return the score in [0, 1] of every chunk that a channel found, and of `others`, by the profile's fusion. A
-        chunk without a vector, also one of `others`, is as like as chunks with as much of the question's words are on
-        average.
+    def fuse(self, others: Collection[int] = ()) -> None:
+        """Set the score in [0, 1] of every chunk that a channel found, and of `others`, by the profile's fusion, best
+        first, equal ones by their numbers. A chunk without a vector, also one of `others`, is as like as chunks with as
+        much of the question's words are on average.
         """
         rankings, weight = self.rankings, self.profile.vector_weight
+        fused = words = min_max(rankings.get("keyword", ()))
         if self.profile.is_by_rank:
-            return reciprocal_rank([(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)])
-        words = min_max(rankings.get("keyword", ()))
-        if self.embedded is None:  # no chunk has a likeness: words compare all of them
-            return words
-        # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
-        # nothing would outweigh the one note that has the very word.
-        likeness = min_max([*self.cosines.items()], floor=self.unlike)
-        for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
-            likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)
-        return convex(words, likeness, weight)
+            fused = reciprocal_rank([(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)])
+        elif self.embedded is not None:  # else no chunk has a likeness: words compare all of them
+            # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that
+            # mean nothing would outweigh the one note that has the very word.
+            likeness = min_max([*self.cosines.items()], floor=self.unlike)
+            for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
+                likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)
+            fused = convex(words, likeness, weight)
+        self.fused = {each: fused[each] for each in sorted(sorted(fused), key=fused.__getitem__, reverse=True)}
 
     def without_vector(self) -> set[int]:
         """Return the best chunks of the keyword channel that have no vector: all others have been given a cosine."""

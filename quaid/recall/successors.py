@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection
 
-from quaid.index import documents, graph, references
+from quaid.index import documents, references
 from quaid.index.documents import Document
 from quaid.model import Kind, note_name
 from quaid.recall.scoring import holding
@@ -18,27 +18,34 @@ def relate_successors(search: Search, candidates: Collection[Document], related:
     """Add to `related` what replaces each of `candidates`: a fact, or a turn that a replaced fact rests on. A turn that
     the successor rests on too is as true as before.
     """
-    connection, scope = search.connection, search.scope
+    connection = search.connection
     pending = search.sources.cache.of(connection, documents.list_pending)
-    turns = {(note_name(each.path), each.turn or 0): each for each in candidates if each.turn is not None}
-    citing = graph.list_replaced_from(connection, [*turns], [*pending], scope) if turns else []
-    stale = [(turns[episode, turn], doc_id) for episode, turn, doc_id in citing]
+    reader = search.reader
+    turns = sorted(
+        (each for each in candidates if each.turn is not None), key=lambda each: (note_name(each.path), each.turn)
+    )
+    stale = [
+        (each, doc_id)
+        for each in turns
+        for doc_id, _, is_replaced in sorted(reader.citing.get((each.doc_id, each.turn or 0), ()))
+        if is_replaced or doc_id in pending
+    ]
     stale += [(each, each.doc_id) for each in candidates if each.kind == Kind.FACT and each.superseded_by is not None]
     stale += [(each, each.doc_id) for each in candidates if each.doc_id in pending and each.superseded_by is None]
     successors = {doc_id: pending[doc_id] for _, doc_id in stale if doc_id in pending}
-    numbers = json.dumps(sorted({doc_id for _, doc_id in stale} - successors.keys()))
-    for replaced in documents.find_documents(connection, f"d.doc_id IN {documents.IDS}", (numbers,)):
+    unknown = sorted({doc_id for _, doc_id in stale} - successors.keys())
+    among = f"d.doc_id IN {documents.IDS}"
+    for replaced in documents.find_documents(connection, among, (json.dumps(unknown),)) if unknown else ():
         if later := references.replaced_by(connection, replaced):
             path = later[-1].path
             successors[replaced.doc_id] = REPLACED_BY, documents.find_paths(connection, [path])[path]
     first = documents.first_chunks(connection, {doc_id for _, doc_id in successors.values() if doc_id})
-    fetched = holding(search, documents.fetch_candidates(connection, first, scope).values())
+    fetched = holding(search, reader.fetch(first).values())
     by_document = {each.doc_id: each for each in fetched}
-    cited = set(graph.cited_turns(connection, by_document.keys()))
     for each, doc_id in stale:
         word, successor_id = successors.get(doc_id, ("", None))
         successor = by_document.get(successor_id or 0)
-        if successor is not None and (successor.doc_id, each.chunk_id) not in cited:
+        if successor is not None and each.chunk_id not in reader.cited.get(successor.doc_id, ()):
             related.setdefault(each.chunk_id, {})[successor.chunk_id] = word, successor
             related.setdefault(successor.chunk_id, {})[each.chunk_id] = REPLACES, each
         elif word and successor_id is None and each.turn is None:

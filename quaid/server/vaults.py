@@ -176,10 +176,11 @@ class ServedMemory:
         wanted = RecallOptions(limit=limit, now=local_now(self.settings.timezone), **fields)
         visible = self._visible
         with visible.snapshot():  # it hides what the owners may not see, and nothing of the vault is in memory after it
-            own, embedder_of = (QuestionVectors(), QuestionWords(), AnswerCache()), self._embedding.embedder_of
+            words, cache, embedder_of = QuestionWords(), AnswerCache(), self._embedding.embedder_of
+            own = QuestionVectors(words), words, cache
             sources = Sources(visible, visible, embedder_of, *own, owner_names=self._owner_names)
             answer = pipeline.recall(sources, query, self.settings.recall, wanted)
-            waiting = vectors.count_missing(visible)
+            waiting = vectors.count_missing(visible, cache)
         is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
         if waiting and is_embedded and self._embedding.embedder() is not None:
             answer = replace(answer, degraded=(*answer.degraded, "pending"))

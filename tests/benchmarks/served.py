@@ -93,7 +93,8 @@ def main() -> None:
 
     def ask_served(text: str):
         with visible.snapshot():
-            own = QuestionVectors(), QuestionWords(), AnswerCache()
+            words = QuestionWords()
+            own = QuestionVectors(words), words, AnswerCache()
             return pipeline.recall(Sources(visible, visible, lambda _: embedder, *own), text, RecallSettings(), options)
 
     questions = [question.text for question in read_questions(talk)][: given.questions]

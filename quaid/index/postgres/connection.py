@@ -45,9 +45,11 @@ MAX_KEY = 600
 KEYED = frozenset({"documents", "names", "edges", "links", "tags", "pending", "citations"})
 """Tables whose texts are all looked up, or shown in one line."""
 _PART = re.compile(
-    r"'(?:[^']|'')*'|::|CROSS JOIN|(?P<json>json_each\()?(?P<given>\?\d*|:[a-z]\w*)|(?P<not>NOT )?"
+    r"'(?:[^']|'')*'|::|CROSS JOIN|json_group_array\(json_array|"
+    r"(?P<json>json_each\()?(?P<given>\?\d*|:[a-z]\w*)|(?P<not>NOT )?"
     r"IN \(SELECT (?P<item>value|CAST\(value AS INTEGER\)) FROM json_each\((?P<listed>\?\d*|:[a-z]\w*)\)\)"
 )
+_WORDS = {"CROSS JOIN": "JOIN", "json_group_array(json_array": "json_agg(json_build_array"}
 _KINDS = {"value": "text", "CAST(value AS INTEGER)": "int"}
 _ESCAPED = re.compile(r'["\\]')
 _WRITES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE)\b")
@@ -303,7 +305,7 @@ def translate(statement: str) -> Statement:
         nonlocal place
         given = found["listed"] or found["given"]
         if given is None:
-            return "JOIN" if found[0] == "CROSS JOIN" else found[0]
+            return _WORDS.get(found[0], found[0])
         if given == "?":
             place += 1
             given = f"?{place}"

@@ -115,11 +115,11 @@ CREATE FUNCTION quaid.count_phrase(stems tsvector, phrase text) RETURNS real
 -- row-level security no index would be used, as the operator of text search may tell of rows that it hides: so this
 -- function is the owner's, and asks for the vault and the owners itself.
 CREATE FUNCTION quaid.match(queries tsquery[], phrases text[])
-    RETURNS TABLE (total integer, words bigint, held bigint, found bytea)
+    RETURNS TABLE (number bigint, total integer, words bigint, held bigint, found bytea)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
     AS $$
         BEGIN RETURN QUERY
-            SELECT min(v.chunks), min(v.words), count(c.chunk_id), string_agg(
+            SELECT q.number, min(v.chunks), min(v.words), count(c.chunk_id), string_agg(
                 int4send(c.chunk_id) || int4send(c.length) || float4send(CASE WHEN q.phrase IS NULL
                     THEN ts_rank('{{1,1,1,0.5}}', c.stems, q.query)
                     ELSE -quaid.count_phrase(c.stems, q.phrase) END),

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from quaid.index.documents import IDS
+from quaid.index.fulltext import match_any
 from quaid.index.port import EmbedderRow, IndexConnection
-from quaid.index.vectors import MIN_EXACT, VectorMatrix
+from quaid.index.postgres.words import MATCH, QuestionWords, describe
+from quaid.index.vectors import MIN_EXACT, SAMPLE, VectorMatrix
 
 if TYPE_CHECKING:
     from quaid.index.postgres.connection import PostgresIndex
 
+_BEST = (
+    # The distance of a vector that is zero is no number, which comes last.
+    "SELECT string_agg(int4send(chunk_id) || float8send(1 - distance), '' ORDER BY distance, chunk_id) FROM "
+    "(SELECT chunk_id, embedding <=> CAST(? AS vector) AS distance FROM vectors WHERE embedder_id = ? {within} "
+    "ORDER BY {order} LIMIT ?) found WHERE distance <> 'NaN'"
+)
 _HEAD_BYTES = 4
 """A vector is sent as its dimension and two empty bytes, then its numbers, the most significant byte first."""
 
@@ -48,13 +58,27 @@ class PgVectors:
     def search(
         self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        within = "" if allowed is None else "AND chunk_id = ANY (CAST(? AS int[]))"
-        return self._index.execute(
-            # The distance of a vector that is zero is no number, which comes last.
-            "SELECT chunk_id, 1 - distance FROM (SELECT chunk_id, embedding <=> CAST(? AS vector) AS distance "
-            f"FROM vectors WHERE embedder_id = ? {within} ORDER BY 2, 1 LIMIT ?) found WHERE distance <> 'NaN'",
-            (_as_text(query), row.embedder_id, *([list(allowed)] if allowed is not None else ()), limit),
-        ).fetchall()
+        within = "" if allowed is None else f"AND chunk_id IN {IDS}"
+        values = [_as_text(query), row.embedder_id, limit]
+        if allowed is not None:
+            values.insert(2, json.dumps(list(allowed)))
+        return _read_best(self._index.execute(_BEST.format(within=within, order="2, 1"), values).get)
+
+    def find(
+        self, row: EmbedderRow, query: bytes, limits: tuple[int, int], match: str
+    ) -> tuple[list[tuple[int, float]], list[tuple[int, float]], list[Any]]:
+        """Return in one statement the nearest chunks, the newest ones with their cosines, `limits` of them, and what
+        `PgWords.rank` asks for `match`.
+        """
+        asked: list[tuple[str, Sequence[Any]]] = []
+        for order, limit in zip(("2, 1", "1 DESC"), limits, strict=True):
+            best = _BEST.format(within="", order=order)
+            asked.append((f"SELECT NULL, NULL, NULL, NULL, ({best})", (_as_text(query), row.embedder_id, limit)))
+        if words := describe(match, self._index.place.vault):
+            asked.insert(0, (MATCH, words))
+        statement = " UNION ALL ".join(part for part, _ in asked)
+        *rows, nearest, newest = self._index.execute(statement, [one for _, values in asked for one in values])
+        return _read_best(nearest[4]), _read_best(newest[4]), rows
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
         import numpy as np
@@ -78,12 +102,21 @@ class QuestionVectors(VectorMatrix):
 
     _nearest: Mapping[int, float] = {}
     """At least `MIN_EXACT` chunks and the cosine of each; of fewer, all that have one."""
+    _newest: Sequence[tuple[int, float]] = ()
+
+    def __init__(self, words: QuestionWords) -> None:
+        super().__init__()
+        self._words = words
 
     def search(
         self, connection: IndexConnection, row: EmbedderRow, query: Any, limit: int, allowed: Any = None
     ) -> list[tuple[int, float]]:
         if query is not self._last:  # one question may be asked in two scopes
-            nearest = connection.vectors.search(row, query.astype("<f4").tobytes(), max(limit, MIN_EXACT))
+            limits, find = (max(limit, MIN_EXACT), SAMPLE), cast("PgVectors", connection.vectors).find
+            nearest, self._newest, rows = find(
+                row, query.astype("<f4").tobytes(), limits, match_any(self._words.awaited)
+            )
+            self._words.learn(connection, rows)
             self._last, self._nearest = query, dict(nearest)
         found = (each for each in self._nearest.items() if allowed is None or each[0] in allowed)
         best = list(islice(found, limit))
@@ -101,6 +134,18 @@ class QuestionVectors(VectorMatrix):
             found = connection.vectors.search(row, query.astype("<f4").tobytes(), len(others), others)
             compared = {**compared, **dict(found)}
         return {each: compared[each] for each in chunk_ids if each in compared}
+
+    def compare_newest(
+        self, _connection: IndexConnection, _row: EmbedderRow, _query: Any
+    ) -> list[float]:  # fmt: skip
+        return [cosine for _, cosine in self._newest]
+
+
+def _read_best(sent: bytes | None) -> list[tuple[int, float]]:
+    import numpy as np
+
+    found = np.frombuffer(sent or b"", [("chunk_id", ">i4"), ("cosine", ">f8")])
+    return list(zip(found["chunk_id"].tolist(), found["cosine"].tolist(), strict=True))
 
 
 def _as_text(vector: bytes) -> str:

@@ -10,11 +10,11 @@ import hashlib
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from quaid.index.fulltext import WEIGHTS, Postings, list_best, match_any, search
+from quaid.index.fulltext import WEIGHTS, Postings, list_best, match_any
 from quaid.index.sqlite.connection import tokenize
 from quaid.text.words import segmented
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Ranked = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 K1, B = 1.2, 0.75
+_BYTES = 12
+"""What `MATCH` has of each chunk that is found."""
+MATCH = "SELECT number, total, words, held, found FROM quaid.match(CAST(? AS tsquery[]), CAST(? AS text[]))"
 _MAX_TERM = 150
 """Characters of a stem; of a longer one the rest is its hash, which leaves it as easy to tell from all others."""
 _LABELS = ("", "", "A")
@@ -71,23 +74,23 @@ class PgWords:
         """They go with the chunk."""
 
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
-        return list_best(*self._rank(match), limit, allowed)
+        return list_best(*self.rank(match), limit, allowed)
 
     def list_matches(self, match: str, other: str = "") -> tuple[list[int], list[float]]:
         import numpy as np
 
-        ids, scores = self._rank(f"{match} OR {other}" if other else match)
+        ids, scores = self.rank(f"{match} OR {other}" if other else match)
         for each in (match, other) if other else ():
-            within = np.isin(ids, self._rank(each)[0])
+            within = np.isin(ids, self.rank(each)[0])
             ids, scores = ids[within], scores[within]
         return ids.tolist(), scores.tolist()
 
-    def _rank(self, match: str) -> Ranked:
-        """Return all chunks that match, ascending, and the bm25 of each."""
+    def rank(self, match: str, asked: Iterable[Any] | None = None) -> Ranked:
+        """Return all chunks that match, ascending, and the bm25 of each; `asked` are the rows of `MATCH`, if it was."""
         import numpy as np
 
         found = [(np.empty(0, np.int64), np.empty(0, np.float64))]
-        for share, mean, ids, lengths, times in self._find(match):
+        for share, mean, ids, lengths, times in self._find(match, asked):
             idf = max(math.log(share), 1e-6)
             found.append((ids, idf * times * (K1 + 1) / (times + K1 * (1 - B + B * lengths / mean))))
         together = np.concatenate([ids for ids, _ in found])
@@ -95,26 +98,17 @@ class PgWords:
         scores: Any = np.bincount(places, np.concatenate([each for _, each in found]), len(ids))
         return ids, scores
 
-    def _find(self, match: str) -> Iterator[tuple[float, float, Any, Any, Any]]:
+    def _find(self, match: str, rows: Iterable[Any] | None = None) -> Iterator[tuple[float, float, Any, Any, Any]]:
         """Yield for each word and phrase the number of chunks without it for each that has it, the mean length of all
         chunks, the chunks that have it, their lengths, and how often they have it, weighed by column.
         """
         import numpy as np
 
-        vault, (ranks, counts) = self._index.place.vault, list_ranks()
-        asked = [(stems, bool(star)) for text, star in _PHRASE.findall(match) if (stems := tokenize(text))]
-        if not asked:
-            return
-        queries = [" <-> ".join(_lexeme(vault, stem) for stem in stems) + ":*" * begun for stems, begun in asked]
-        phrases = [
-            " ".join(_lexeme(vault, stem)[1:-1] for stem in stems) + "*" * begun if begun or len(stems) > 1 else None
-            for stems, begun in asked
-        ]
-        rows = self._index.execute(
-            "SELECT total, words, held, found FROM quaid.match(CAST(? AS tsquery[]), CAST(? AS text[]))",
-            (queries, phrases),
-        )
-        for total, words, held, sent in rows:
+        ranks, counts = list_ranks()
+        if rows is None:
+            asked = describe(match, self._index.place.vault)
+            rows = self._index.execute(MATCH, asked) if asked else ()
+        for _, total, words, held, sent in rows:
             row = np.frombuffer(sent or b"", [("chunk_id", ">i4"), ("length", ">i4"), ("rank", ">f4")])
             rank = row["rank"].astype(np.float64)
             above = np.clip(np.searchsorted(ranks, rank), 1, len(ranks) - 1)
@@ -127,7 +121,7 @@ class PgWords:
         return int(self._index.execute("SELECT chunks FROM quaid.vaults").get)
 
     def count_matches(self, match: str, most: int) -> int:
-        return min(most, len(self._rank(match)[0]))
+        return min(most, len(self.rank(match)[0]))
 
     def list_stems(self, first: str, after: str, lengths: tuple[int, int], limit: int) -> list[str]:
         rows = self._index.execute("SELECT stem FROM quaid.list_stems(?, ?, ?, ?) ORDER BY 1 LIMIT ?",
@@ -137,6 +131,17 @@ class PgWords:
     def list_chunks(self, stem: str) -> Iterator[int]:
         for *_, ids, _, _ in self._find(f'"{stem}"'):
             yield from ids.tolist()
+
+
+def describe(match: str, vault: int) -> tuple[list[str], list[str | None]] | None:
+    """Return the parameters of `MATCH`, None where there is nothing to look for."""
+    asked = [(stems, bool(star)) for text, star in _PHRASE.findall(match) if (stems := tokenize(text))]
+    queries = [" <-> ".join(_lexeme(vault, stem) for stem in stems) + ":*" * begun for stems, begun in asked]
+    phrases = [
+        " ".join(_lexeme(vault, stem)[1:-1] for stem in stems) + "*" * begun if begun or len(stems) > 1 else None
+        for stems, begun in asked
+    ]
+    return (queries, phrases) if asked else None
 
 
 @cache
@@ -154,13 +159,30 @@ def list_ranks() -> tuple[Any, Any]:
 
 
 class QuestionWords(Postings):
-    """The words of one question, which a server forgets afterwards."""
+    """The words of one question, which a server forgets afterwards; they are searched with its vectors."""
 
-    def is_quick(self, _connection: IndexConnection, _words: Sequence[str]) -> bool:
-        """Return True: a thread would only wait for PostgreSQL."""
-        return True
+    is_joined = True
+    _ranked: tuple[str, Any] = "", None
+    _sizes: Mapping[str, int] = {}
+
+    def learn(self, connection: IndexConnection, rows: list[Any]) -> None:
+        """Take the rows of `MATCH` for what was awaited."""
+        words, match = self.awaited, match_any(self.awaited)
+        self.awaited, self._ranked = (), (match, cast("PgWords", connection.words).rank(match, rows))
+        sizes = {row[0]: len(row[4] or b"") // _BYTES for row in rows}
+        asked = [word for word in words if describe(match_any([word]), 0)]
+        self._sizes = dict.fromkeys(words, 0) | {word: sizes.get(at, 0) for at, word in enumerate(asked, start=1)}
+
+    def count_matches(
+        self, connection: IndexConnection, words: Sequence[str], allowed: Collection[int] | None = None
+    ) -> Mapping[str, int]:
+        is_known = allowed is None and self._sizes.keys() == {*words}
+        return self._sizes if is_known else super().count_matches(connection, words, allowed)
 
     def search(
         self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
-        return search(connection, match_any(words), limit, allowed)
+        if (match := match_any(words)) != self._ranked[0] or not match:
+            self._ranked = match, cast("PgWords", connection.words).rank(match)
+        ids, scores = self._ranked[1]
+        return list_best(ids, scores, limit, allowed)
