@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 76_685,
+    "lines": 77_100,
     "record classes": 302,
     "record fields": 1_780,
     "lambdas without arguments": 1,
@@ -23,7 +23,7 @@ CEILINGS = {
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 
 WALK_CEILINGS = {
-    "a question, warm": {"files": 55, "functions": 246, "depth": 15, "lambdas": 28, "climbs": 1},
+    "a question, warm": {"files": 55, "functions": 251, "depth": 15, "lambdas": 28, "climbs": 1},
     "a fact remembered": {"files": 46, "functions": 236, "depth": 18, "lambdas": 1, "climbs": 5},
     "an edit saved, a question": {"files": 62, "functions": 356, "depth": 19, "lambdas": 17, "climbs": 2},
     "a note shown": {"files": 13, "functions": 36, "depth": 10, "lambdas": 1, "climbs": 0},
