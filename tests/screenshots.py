@@ -72,6 +72,7 @@ def main() -> None:
         wide = {
             "ask": f"/ask?q={quote(QUESTIONS[0])}",
             "memory": f"/memory/{milk}",
+            "person": "/memory/Maya%20Chen",
             "review": "/review",
             "nights": "/nights",
             "night": f"/nights/{night}",

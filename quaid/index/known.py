@@ -32,22 +32,23 @@ def find_entities(connection: IndexConnection, name: str, scope: Scope = EVERYTH
 
 
 def read_known(connection: IndexConnection, path: str, day: str, scope: Scope = EVERYTHING) -> Known:
-    """Return what documents in `scope` know of the entity whose note is at `path`, as true on `day` (YYYY-MM-DD).
+    """Return what documents in `scope` know of the entity whose note is at `path`, as true on `day` (YYYY-MM-DD)."""
+    keys, about = list_about(connection, path, MAX_FACTS * 10, scope)
+    facts = {each.doc_id: each for each in about if each.kind == Kind.FACT and is_true_on(each, day)}
+    ids = facts.keys() | {each.doc_id for each in about if each.kind == Kind.ENTITY}
+    edges = dict.fromkeys(Edge(*step[1:4]) for step in graph.neighbours(connection, keys, scope) if step.doc_id in ids)
+    return Known(tuple(edges), tuple(sorted(facts.values(), key=lambda each: each.id, reverse=True)[:MAX_FACTS]))
 
-    A name that another entity has too counts for neither.
-    """
+
+def list_about(connection: IndexConnection, path: str, limit: int, scope: Scope) -> tuple[set[str], list[Document]]:
+    """Return the keys of the entity whose note is at `path`, and documents in `scope` about it, with their texts."""
     own = name_key(note_name(path))
     same = graph.find_entities(connection, {own}, scope).get(own, {own})
     alike = graph.find_entities(connection, same, scope)
-    keys = {key for key in same if key == own or alike.get(key, same) <= same}
-    about = json.dumps(graph.documents_about(connection, keys, scope, MAX_FACTS * 10))
+    keys = {key for key in same if key == own or alike.get(key, same) <= same}  # of no other entity
+    about = json.dumps(graph.documents_about(connection, keys, scope, limit))
     read = documents.find_documents(connection, f"d.doc_id IN {IDS}", (about,), with_text=True)
     if " " in own and "(" not in own:  # a first name alone may be another one's
-        named = fulltext.search(connection, fulltext.match_any([fulltext.as_phrase(own)]), MAX_FACTS * 10)
+        named = fulltext.search(connection, fulltext.match_any([fulltext.as_phrase(own)]), limit)
         read += documents.fetch_candidates(connection, [chunk_id for chunk_id, _ in named], scope).values()
-    read = [each for each in read if each.kind == Kind.ENTITY or (each.kind == Kind.FACT and is_true_on(each, day))]
-    found = {each.doc_id: each for each in read}
-    steps = graph.neighbours(connection, keys, scope)
-    edges = dict.fromkeys(Edge(*step[1:4]) for step in steps if step.doc_id in found)
-    facts = sorted((each for each in found.values() if each.kind == Kind.FACT), key=lambda each: each.id, reverse=True)
-    return Known(tuple(edges), tuple(facts[:MAX_FACTS]))
+    return keys, list({each.doc_id: each for each in read}.values())

@@ -216,9 +216,8 @@ def plan_undo(
             current, (before, after) = now.read(path), version
             if before is None and current is not None and current == after:
                 edits.append(Edit(path, current, None))
-            question = read_question(path, before) if before and after is None and current is None else None
-            if question is not None and question.answer is not None:
-                edits.append(Edit(path, None, tick(question, None)))
+            question = read_question(path, before) if before and after is current is None else None
+            edits += [Edit(path, None, tick(question, None))] if question and question.answer else []
             continue
         edit, lines = _plan_note(path, version, now)
         if lines is not None:

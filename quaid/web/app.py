@@ -107,8 +107,8 @@ class Site:
                 return there
             return self._render(request, count_waiting(memory), there)
         made = target(memory, request)
-        if isinstance(made, str):
-            return Response(made, media_type="text/plain")
+        if isinstance(made, Response | str):
+            return made if isinstance(made, Response) else Response(made, media_type="text/plain")
         return Response(to_json(made), media_type="application/json")
 
     async def show_error(self, request: Request, error: Exception) -> Response:

@@ -110,7 +110,7 @@ class Guard:
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(SECURITY)
+                headers.update({name: value for name, value in SECURITY.items() if name not in headers})
                 # Nothing of the vault: the browser stores it, and asks by its ETag whether it has changed.
                 if scope["path"].startswith("/static/") and message["status"] in {200, 304}:
                     headers["Cache-Control"] = "private, no-cache"

@@ -1,11 +1,12 @@
 """The markdown of a note as safe HTML: every note may be hostile.
 
-There are two barriers. The renderer escapes raw HTML, makes no images and links only to the memory or, without a
-referrer, to the web. Its output is then sanitised by an independent library.
+There are two barriers. The renderer escapes raw HTML, makes images only of the vault's files and links only to the
+memory or, without a referrer, to the web. Its output is then sanitised by an independent library.
 """
 
 import re
 from functools import cache
+from html import unescape
 from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -31,10 +32,24 @@ MAX_REASON = 1500
 """Characters of a reason, in whole lines."""
 _COMPARED = re.compile(r"^- (?:before|after): .*\n?", re.MULTILINE)
 _GAP = re.compile(r"\n{4,}|[ \t]{64,}")
-_TAGS = set(
-    "p h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del mark table thead tbody tr th td a span br hr".split()  # noqa: SIM905
+_TAGS = set(  # those of callouts, footnotes and images last
+    "p h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del mark table thead tbody tr th td a span br hr "  # noqa: SIM905
+    "div details summary sup small img".split()
 )
-_ATTRIBUTES = {"a": {"href", "class", "id", "rel"}, "span": {"class"}}
+_ATTRIBUTES = {
+    "a": {"href", "class", "id", "rel"}, "span": {"class"}, "code": {"class"}, "pre": {"class"}, "li": {"id"},
+    "sup": {"id"}, "div": {"class", "data-kind"}, "details": {"class", "data-kind", "open"}, "summary": {"class"},
+    "p": {"class"}, "img": {"src", "alt", "width", "loading"},
+}  # fmt: skip
+_CALLOUT = re.compile(r"<p>\[!([\w-]{1,40})\]([+-]?)[ \t]*([^\n]*?)(?:<br />)?(?:\n|</p>\n?)(.*)", re.DOTALL)
+_KINDS = {
+    "warn": "warning caution attention danger error bug failure fail missing",
+    "good": "success check done tip hint important",
+    "quiet": "quote cite example abstract summary tldr",
+}
+"""The look of a callout -> its types; all others are notes."""
+_IMAGE = re.compile(r"(?![\w.+-]*:|[/\\]{2}).*\.(?:png|jpe?g|gif|webp|avif|svg)", re.IGNORECASE)
+"""The path of an image, on no other host."""
 _OUTSIDE = {"http", "https", "mailto"}
 
 
@@ -93,19 +108,27 @@ def render_markdown(text: str) -> Markup:
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_OUTSIDE,
+        attribute_filter=_keep_attribute,
         link_rel=None,  # the renderer's own, so that links inside the memory have none
     )
     return Markup(html)  # noqa: S704 - sanitised just here
 
 
+def _keep_attribute(tag: str, name: str, value: str) -> str | None:
+    """Return the value of an attribute; None for the address of an image elsewhere than in the vault."""
+    return None if (tag, name) == ("img", "src") and not value.startswith("/file/") else value
+
+
 @cache
 def _markdown() -> mistune.Markdown:
     made = mistune.create_markdown(
-        escape=True, renderer=_Renderer(), plugins=["table", "strikethrough", "task_lists", "mark"]
+        escape=True, renderer=_Renderer(), plugins=["table", "strikethrough", "task_lists", "mark", "footnotes", "math"]
     )
     assert isinstance(made, mistune.Markdown)
     inline = made.inline
-    inline.register("wikilink", r"!?\[\[(?P<in_wikilink>[^\[\]\n]{1,400})\]\]", _parse, before="link")
+    inline.register("inline_footnote", r"\^\[(?P<in_inline_footnote>[^\[\]\n]{1,1000})\]", _parse, before="link")
+    inline.register("wikilink", r"\[\[(?P<in_wikilink>[^\[\]\n]{1,400})\]\]", _parse, before="link")
+    inline.register("embedding", r"!\[\[(?P<in_embedding>[^\[\]\n]{1,400})\]\]", _parse, before="link")
     inline.register("block_id", r"(?<!\S)\^(?P<in_block_id>[A-Za-z0-9-]{1,80})[ \t]*(?=\n|\Z)", _parse)
     return made
 
@@ -136,6 +159,40 @@ class _Renderer(mistune.HTMLRenderer):
             there = memory_path(target)
         return f'<a class="memory" href="{mistune.escape(there)}">{shown}</a>'
 
+    def embedding(self, raw: str) -> str:
+        target, _, shown = raw.partition("|")
+        path = target.partition("#")[0].strip()
+        if not _IMAGE.fullmatch(path):
+            return self.wikilink(raw)
+        return _show_image(path, "" if shown.isdigit() else shown, shown)
+
+    def block_quote(self, text: str) -> str:
+        """Return a quote, or the callout that it is in Obsidian; one that folds opens without a script."""
+        if not (found := _CALLOUT.match(text.strip())):
+            return f"<blockquote>\n{text}</blockquote>\n"
+        name, fold, title, body = found.groups()
+        kind = next((look for look, names in _KINDS.items() if name.lower() in names.split()), "note")
+        body = body if body.startswith("<") or not body else f"<p>{body}"
+        outer, inner, is_open = ("details", "summary", " open" * (fold == "+")) if fold else ("div", "p", "")
+        head = f'<{inner} class="callout-title">{title.strip() or mistune.escape(name.capitalize())}</{inner}>'
+        return f'<{outer} class="callout" data-kind="{kind}"{is_open}>{head}\n{body}</{outer}>\n'
+
+    def inline_footnote(self, raw: str) -> str:
+        return f"<small>({mistune.escape(raw)})</small>"
+
+    def footnote_ref(self, key: str, index: int) -> str:
+        del key
+        return f'<sup id="fnref-{index}"><a href="#fn-{index}">{index}</a></sup>'
+
+    def footnotes(self, text: str) -> str:
+        return f'<div class="footnotes"><ol>{text}</ol></div>\n'
+
+    def inline_math(self, text: str) -> str:
+        return f'<code class="math">{mistune.escape(_with_signs(text))}</code>'
+
+    def block_math(self, text: str) -> str:
+        return f'<pre class="math"><code>{mistune.escape(_with_signs(text.strip()))}</code></pre>\n'
+
     def block_id(self, raw: str) -> str:
         return f'<a class="block" id="b-{raw}" href="#b-{raw}">^{raw}</a>'
 
@@ -154,7 +211,22 @@ class _Renderer(mistune.HTMLRenderer):
         return f'<a class="memory" href="{mistune.escape(there)}">{text}</a>'
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
+        if _IMAGE.fullmatch(url):
+            alt, _, width = text.rpartition("|") if re.search(r"\|\d+\Z", text) else (text, "", "")
+            return _show_image(unquote(url), alt, width)
         return self.link(f"image: {text or 'without a description'}", url, title)
 
     def task_list_item(self, text: str, checked: bool = False) -> str:
         return f"<li>{'☑' if checked else '☐'} {text}</li>\n"
+
+
+def _with_signs(math: str) -> str:
+    """Return TeX with the signs that HTML has by the same names: sigma, int, leq."""
+    return re.sub(r"\\([A-Za-z]{2,20})", lambda name: unescape(f"&{name[1]};").replace(f"&{name[1]};", name[0]), math)
+
+
+def _show_image(path: str, alt: str, width: str) -> str:
+    """Return an image of the vault. Where its note lies is not known here, so the end of the path names it."""
+    source = quote(re.sub(r"^(?:\.{0,2}/)+", "", path), safe="")
+    size = f' width="{int(width)}"' if re.fullmatch(r"[1-9][0-9]{0,3}", width) else ""
+    return f'<img src="/file/{source}" alt="{mistune.escape(alt or path)}" loading="lazy"{size}>'

@@ -10,6 +10,7 @@ from quaid.memory import Memory
 from quaid.web import outcomes
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.attachments import download, read_image
 from quaid.web.pages.corrections import cut_relation, merge, set_property, show_merge
 from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import read_picture, show_graph
@@ -97,8 +98,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("/projects/confirm", confirm, is_slow=True),
     Action("/projects/propose", propose, is_slow=True),
 )
-FILES: Mapping[str, View] = {"/version/{reference:path}": read_version, "/graph.json": read_picture}
-"""Values that a script fetches: text, or JSON."""
+FILES: Mapping[str, View] = {
+    "/version/{reference:path}": read_version,
+    "/graph.json": read_picture,
+    "/file/{path:path}": read_image,
+    "/download/{reference:path}": download,
+}
+"""Values that a script fetches: text, or JSON; and files."""
 MESSAGES: dict[str, str] = {
     **outcomes.MESSAGES,
     "edited": "Saved, as a commit.",

@@ -53,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         generate(root, options.notes)
-        relate(root, options.entities)
+        person = relate(root, options.entities)
         with Memory.open(root) as memory:
             memory.sync()
             fact, gone = (hit.id for hit in memory.recall("oat milk", kinds=("fact",)).hits[:2])
@@ -67,6 +67,7 @@ def main() -> None:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             for name, path in {
                 "newest": "/ask", "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "person": f"/memory/{person}", "facts of a theme": f"/memory/{person}?theme=home&page=2",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
                 "memories": "/memories", "memories, facts": "/memories?kind=fact&sort=-strength",
                 "memories, a name": "/memories?about=Maya+Chen+7&q=near", "memories, by name": "/memories?sort=about",
@@ -159,8 +160,10 @@ def _draw(site: Any) -> tuple[float, list[float]]:
     return first, frames[1:]
 
 
-def relate(root: Path, count: int) -> None:
-    """Entities, two facts with an edge for each, and a conversation of 400 turns, committed."""
+def relate(root: Path, count: int) -> str:
+    """Write entities, two facts with an edge for each, and a conversation of 400 turns, committed; return the name of the
+    entity with the most edges.
+    """
     chance = random.Random(7)
     names = [f"{chance.choice(PEOPLE)} {number}" for number in range(count)]
     for number, name in enumerate(names):
@@ -183,6 +186,7 @@ def relate(root: Path, count: int) -> None:
     subprocess.run(["git", "add", "-A"], cwd=root, check=True)
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run(["git", *identity, "commit", "-qm", "relations"], cwd=root, check=True)
+    return names[0]
 
 
 def _write(path: Path, text: str) -> None:

@@ -20,6 +20,7 @@ from quaid.report.health import parse_day
 from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to_written, page_number
+from quaid.web.pages.person import describe_entity
 from quaid.web.pages.review import list_questions
 from quaid.web.rendering import read_part, render_markdown, render_note, render_reason
 from quaid.web.templating import memory_path
@@ -50,7 +51,9 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
     document = view.document
     found = memory.why(view.reference)
     asking = {note.path for note in found.linked_from if note.kind == Kind.REVIEW}
-    questions = [each for each in list_questions(memory) if each.rel_path in asking] if asking else []
+    is_entity = document.kind == Kind.ENTITY and not view.heading
+    asked = list_questions(memory) if asking or is_entity else []
+    questions = [each for each in asked if each.rel_path in asking]
     parsed = notes.parse_note(document.path, view.source, place=memory.layout)
     is_part = view.turn is not None or bool(view.heading)
     is_claim = document.source == OTHER_PERSON
@@ -61,6 +64,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
     markdown, parts = read_part(view.markdown, part)
     return {
         "note": view,
+        "entity": describe_entity(memory, document, asked, request) if is_entity else None,
         "problems": () if is_part else parsed.problems,
         "can_forget": document.kind in FORGETTABLE and not view.heading,
         "marks": {mark: getattr(parsed, mark) and not is_claim for mark in marks},

@@ -1,0 +1,77 @@
+"""What is known of an entity, for the page of its note: the portrait of a person, or the same frame for all else."""
+
+import re
+from collections.abc import Sequence
+
+from starlette.requests import Request
+
+from quaid.index import documents
+from quaid.index.documents import Document
+from quaid.index.known import list_about
+from quaid.index.scope import EVERYTHING
+from quaid.janitor.questions import Question
+from quaid.memory import Memory
+from quaid.model import Kind, note_name
+from quaid.text.endings import is_over, tell_days
+from quaid.text.zones import local_now
+from quaid.vault.notes import format_day
+from quaid.web.answer import Context, page_number
+from quaid.web.entities import (
+    THEMES,
+    draw_around,
+    find_theme,
+    group_by_speaker,
+    list_changes,
+    list_doubts,
+    list_relations,
+    order_by_day,
+)
+from quaid.web.outcomes import describe_outcomes
+
+ROWS = 50
+"""Facts on a page of the list of all."""
+MAX_ABOUT = 3_000
+MAX_IN_THEME = 6
+MAX_RELATIONS = 30
+MAX_UNCERTAIN = 20
+_DAY = re.compile(r"\d{4}(?:-\d\d){0,2}")
+
+
+def describe_entity(memory: Memory, entity: Document, questions: Sequence[Question], request: Request) -> Context:
+    """Return what the page of `entity` shows of its facts; `questions` are those of the vault."""
+    index, today = memory.index(), local_now(memory.settings.timezone).date().isoformat()
+    keys, about = list_about(index, entity.path, MAX_ABOUT, EVERYTHING)
+    facts = sorted((each for each in about if each.kind == Kind.FACT), key=order_by_day, reverse=True)
+    living = [fact for fact in facts if not is_over(fact, today)]
+    edges = documents.fetch_edges(index, [fact.doc_id for fact in living])
+    portrait: dict[str, list[Document]] = {theme: [] for theme in THEMES}
+    for fact in living:
+        portrait[find_theme(fact, edges.get(fact.doc_id, ()), today)].append(fact)
+    relations = list_relations(index, keys, facts, today)
+    names = {note_name(each.path) for each in (*facts, entity)}
+    asked = [each for each in questions if each.answer is None and not names.isdisjoint(each.about)]
+    theme, page = request.query_params.get("theme", ""), page_number(request.query_params.get("page", ""))
+    listed = portrait.get(theme, facts)
+    return {
+        "portrait": [(key, title, portrait[key]) for key, title in THEMES.items() if portrait[key]],
+        "living": len(living),
+        "max_in_theme": MAX_IN_THEME,
+        "relations": relations[:MAX_RELATIONS],
+        "drawing": draw_around(entity, relations),
+        "changes": list_changes(index, facts),
+        "others": group_by_speaker(memory, living, keys),
+        "uncertain": list_doubts(index, living, asked)[:MAX_UNCERTAIN],
+        "questions": [(question, describe_outcomes(question)["heading"]) for question in asked],
+        "facts": [(fact, is_over(fact, today)) for fact in listed[ROWS * (page - 1) : ROWS * page]],
+        "total": len(listed),
+        "theme": (theme, THEMES[theme]) if theme in portrait else None,
+        "page": page,
+        "pages": -(-len(listed) // ROWS),
+        "describe_days": describe_days,
+    }
+
+
+def describe_days(fact: Document) -> str:
+    """Return the days of a fact in words, else the day on which it was learned."""
+    days = ", ".join(tell_days(fact)) or (f"learned {fact.created[:10]}" if fact.created else "")
+    return _DAY.sub(lambda day: format_day(day[0]), days)
