@@ -56,6 +56,8 @@ def recall(sources: Sources, text: str, settings: RecallSettings, options: Recal
     if not options.keyword_only and (options.depth == "deep" or (doubt and options.depth != "fast")):
         rerank(search)
     chosen, related, behind = choose(search)
+    # What scored best may have been left out: it had nothing of the question.
+    doubt = doubt or scoring.low_confidence_reason(max((score for _, score, _ in chosen), default=None))
     packed = None
     with search.trace.stage("answer") as noted:
         shown = hits.render(

@@ -83,6 +83,19 @@ def test_a_question_about_nothing_has_no_answer(index, question):
     assert answer.doubt == "nothing was found"
 
 
+def test_an_answer_of_nothing_that_the_question_has_is_in_doubt(index):
+    class FarFromAll(ByWords):
+        relevant_similarity = 2.0
+
+        def embed_query(self, text):
+            return super().embed_query("milk")
+
+    embed(index, FarFromAll())
+    answer = ask(index, "zzzz qqqq", FarFromAll())
+    assert answer.trace["candidates"] > 0
+    assert (answer.hits, answer.doubt) == ((), "nothing was found")
+
+
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_no_more_hits_than_asked_for_best_first(index, limit):
     hits = ask(index, "Maya milk boiler heating fjord", limit=limit).hits
