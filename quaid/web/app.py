@@ -116,7 +116,7 @@ class Site:
         candidates: Sequence[object] = ()
         if isinstance(error, HTTPException):
             status = error.status_code
-            sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
+            sentence = "This address accepts no forms." if status == 405 else "There is no such page."
         elif refusal := error if isinstance(error, QuaidError) else refusal_of(error, self._root):
             sentence, candidates = str(refusal).partition("\n")[0], getattr(refusal, "candidates", ())
             status = 404 if isinstance(refusal, NOT_FOUND) else 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -23,6 +24,7 @@ from quaid.web.guard import FORM_TOKEN
 if TYPE_CHECKING:
     from quaid.web.routes import Page
 
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 MAX_CACHED = 20_000
 """Texts whose printed form is cached: a page that is loaded again, as most are, has the same."""
 
@@ -54,6 +56,7 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "moment": format_moment,
         "when": mark_moment,
         "clock": mark_clock,
+        "days": format_days,
         "short_id": short_id,
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
@@ -67,8 +70,14 @@ def memory_path(reference: str, page: str = "memory") -> str:
 
 def format_moment(iso: str | None) -> str:
     """Return a moment of ISO 8601 in the machine's zone: `14 March 2026, 15:02`. A day or a month has no time."""
-    local = _read_local(iso or "")
+    local = read_local(iso or "")
     return f"{format_day(local.isoformat())}, {local:%H:%M}" if local else format_day(iso or "")
+
+
+def format_days(text: str) -> str:
+    """Return a text of ours with its days as people read them; what it quotes stays as it is."""
+    ours, mark, quoted = text.partition("“")
+    return f"{_DAY.sub(lambda day: format_day(day[0]), ours)}{mark}{quoted}"
 
 
 def machine_zone() -> str:
@@ -83,7 +92,7 @@ def mark_moment(iso: str | None) -> Markup:
 
 def mark_clock(iso: str | None) -> Markup:
     """Return the time of a moment without its day, as such an element."""
-    local = _read_local(iso or "")
+    local = read_local(iso or "")
     return _mark_time(iso or "", f"{local:%H:%M}" if local else "", "clock")
 
 
@@ -91,7 +100,7 @@ def _mark_time(iso: str, text: str, style: str) -> Markup:
     return Markup('<time datetime="{}" data-local="{}">{}</time>').format(_print_text(iso), style, _print_text(text))
 
 
-def _read_local(iso: str) -> datetime | None:
+def read_local(iso: str) -> datetime | None:
     """Return a moment in the machine's zone; None for a day, and for what is not a date. A time without a zone is what
     a clock showed.
     """

@@ -64,7 +64,7 @@ class Site:
     def __init__(self, browser, address: str, **options) -> None:
         self.base = address.partition("/?")[0]
         self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(60_000)  # a busy machine is slow
         self.troubles: list[str] = []
         tab = self.context.new_page()
         tab.goto(address)

@@ -52,9 +52,9 @@ def test_the_road_of_an_answer_is_drawn_and_told(client):
     assert "By words" in told
     assert "answer 1 was 1st" in told
     assert "Scores from 0 to 1: answer 1 has" in told
-    assert "found and weighed" in text
+    assert "candidates were scored" in text
     assert re.search(r"Found 1st of \d+ by words", text)
-    assert "its own words and meaning" in text
+    assert "own words and meaning" in text
     assert 'class="chosen"' in text
 
 
@@ -68,15 +68,15 @@ def test_places_are_told_as_english_has_them():
 def test_the_evidence_of_all_answers_is_on_one_scale():
     hits = [Hit("01a", "fact", "a", own - 0.1, "f.md", evidence={"own": own, "length": -0.1}) for own in (0.8, 0.2)]
     first, second = ({share["name"]: share["strength"] for share in shares} for shares in share_scores(hits))
-    assert first["its own words and meaning"] == 100
-    assert second["its own words and meaning"] == pytest.approx(25)
-    assert first["how much it says"] == second["how much it says"]
+    assert first["own words and meaning"] == 100
+    assert second["own words and meaning"] == pytest.approx(25)
+    assert first["length"] == second["length"]
 
 
 def test_without_a_question_nothing_was_weighed(client):
     text = client.get("/ask").text
     assert "Maya takes oat milk in her coffee" in text
-    assert "How this answer came about" not in text
+    assert "How this answer was found" not in text
 
 
 def test_the_owner_and_the_project_are_chosen_from_what_may_be_seen(open_client, past_vault):
@@ -147,17 +147,17 @@ def test_in_the_browser_it_answers_as_one_types_and_goes_back_in_time(past_vault
     with start_browser() as browser, visit(browser, past_vault) as site:
         tab = site.open()
         tab.locator("#q").press_sequentially("milk coffee")
-        tab.get_by_text("How this answer came about").wait_for()
+        tab.get_by_text("How this answer was found").wait_for()
         assert tab.evaluate("document.activeElement.id") == "q"
         assert wait_until(tab, r"/^\d memor(y|ies) in \d+ ms$/.test(document.getElementById('status').textContent)")
-        tab.get_by_text("How this answer came about").click()
+        tab.get_by_text("How this answer was found").click()
         tab.locator("#q").press_sequentially("maya ")
         assert wait_until(tab, "location.search.includes('maya')")
         tab.wait_for_timeout(200)
         assert tab.locator("#road").get_attribute("open") is not None  # what was opened stays open
         assert find_violations(tab) == []
 
-        tab.get_by_text("Ask the past").click()
+        tab.get_by_text("As of …").click()
         slider = tab.locator("#day")
         assert slider.get_attribute("aria-valuetext") == "now"
         slider.focus()

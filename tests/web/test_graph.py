@@ -196,7 +196,7 @@ def test_the_graph_is_drawn_focused_by_keyboard_and_saved(browser, graph_vault, 
         tab.keyboard.press("Enter")
         tab.get_by_role("heading", name="Maya Chen").wait_for()
         assert tab.url.endswith("/graph?focus=Maya")
-        tab.get_by_label("Around it").select_option("1")
+        tab.get_by_label("Distance").select_option("1")
         settle(tab, 4)
         assert "hops=1" in tab.url
         assert colour(tab, "ink") in tab.evaluate(COLOURS)  # the ring around it
@@ -291,6 +291,6 @@ def test_without_scripts_the_graph_is_a_table(browser, graph_vault):
         assert tab.get_by_text("The picture needs JavaScript").is_visible()
         assert not tab.locator("#graph").is_visible()
         assert tab.locator("table.entities tbody tr").count() == 4
-        tab.get_by_label("Around it").select_option("2")
+        tab.get_by_label("Distance").select_option("2")
         tab.get_by_role("button", name="Show").click()
         assert tab.locator("table.entities tbody tr").count() == 5

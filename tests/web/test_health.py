@@ -1,4 +1,4 @@
-"""Health: what is charted, what was asked in vain and its answer, and that nothing of others is counted."""
+"""Health: what is charted, what was unanswered and its answer, and that nothing of others is counted."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from quaid.model import Hit, ModelUsage, PlannedCall, Recall
 from quaid.place import state_folder
 from quaid.recall.records import RecallRecords
 from quaid.report import health
+from quaid.web.templating import format_moment
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
@@ -85,19 +86,23 @@ def figures(page: str, caption: str) -> list[list[str]]:
     """The rows of the table under a chart, without their tags."""
     table = page[page.index(f"<figcaption>{caption}") :].partition("</table>")[0]
     rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
-    return [[cell.strip() for cell in re.findall(r"<t[hd][^>]*>([^<]*)<", row)] for row in rows]
+    return [[cell.strip() for cell in re.findall(r"<t[hd][^>]*>(?:<time[^>]*>)?([^<]*)<", row)] for row in rows]
+
+
+def in_words(day) -> str:
+    return format_moment(day.isoformat())
 
 
 def test_the_numbers_of_each_chart_stand_in_a_table(client):
     page = client.get("/health").text
-    growth = figures(page, "Notes by the day")
+    growth = figures(page, "Notes by creation date")
     assert growth[0][:2] == ["day", "fact"]
-    assert growth[1][:2] == [(TODAY - timedelta(days=62)).isoformat(), "2"]
-    assert growth[-1][:2] == [TODAY.isoformat(), "4"]
-    recalls = figures(page, "How long a recall took")
-    assert recalls[1] == [(TODAY - timedelta(days=1)).isoformat(), "40.0", "76.0", "20", "0", "1"]
-    assert recalls[2] == [TODAY.isoformat(), "7.0", "7.0", "3", "3", "0"]
-    assert figures(page, "What models cost")[1] == [TODAY.isoformat(), "0.2500", "1", "1,500", "500"]
+    assert growth[1][:2] == [in_words(TODAY - timedelta(days=62)), "2"]
+    assert growth[-1][:2] == [in_words(TODAY), "4"]
+    recalls = figures(page, "Recall time by day")
+    assert recalls[1] == [in_words(TODAY - timedelta(days=1)), "40.0", "76.0", "20", "0", "1"]
+    assert recalls[2] == [in_words(TODAY), "7.0", "7.0", "3", "3", "0"]
+    assert figures(page, "Model cost by day")[1] == [in_words(TODAY), "0.2500", "1", "1,500", "500"]
     assert "$0.2500" in page
     assert "of $5.00" in page
 
@@ -122,7 +127,7 @@ def test_growth_is_told_in_few_steps_and_ends_today(lived):
 def test_a_contradiction_shows_both_sides_the_later_first(client):
     page = client.get("/health").text
     assert page.index("Maya lives in Lisbon") < page.index("Maya lives in Porto")
-    assert ", the later" in page
+    assert ", the newer" in page
     (pair,) = re.findall(r'<li class="card pair">(.*?)</li>', page, re.DOTALL)
     assert 'href="/memory/01porto"' in pair
 
@@ -171,7 +176,7 @@ def test_facts_fade_as_the_janitor_reckons(lived):
 def test_the_next_to_fade_are_named(client):
     page = client.get("/health/fading").text
     assert "Maya plays the violin" in page
-    assert f"below on {TODAY + timedelta(days=210)}" in page
+    assert f"below 0.10 on {in_words(TODAY + timedelta(days=210))}" in page
     assert "allergic to walnuts" not in page
 
 
@@ -235,7 +240,7 @@ def test_words_that_nobody_keeps_are_not_shown(lived, monkeypatch):
     with let_in(lived) as client:
         page = client.get("/health").text
     assert "Zoe" not in page
-    assert "1 more, of which the words are not known here" in page
+    assert "1 more were recorded without their words on this machine" in page
 
 
 def test_checks_are_those_of_doctor_and_status(client, lived):
@@ -254,10 +259,10 @@ def test_an_empty_memory_says_what_to_do(vault):
             "Every question found something.",
             "No two facts contradict",
             "No recall is logged yet.",
-            "No model was asked here",
+            "No model calls in the last 90 days",
         ):
             assert sentence in page
-        assert "There are no facts that could fade." in client.get("/health/fading").text
+        assert "There are no facts that can fade." in client.get("/health/fading").text
 
 
 @pytest.mark.slow
@@ -279,7 +284,7 @@ def test_charts_are_drawn_and_a_gap_is_answered_with_the_keyboard(lived):
         tab.set_viewport_size(NARROW)
         assert is_wide_enough(tab)
         assert find_violations(tab) == []
-        tab.get_by_text("Answer it").focus()
+        tab.get_by_text("Answer").focus()
         tab.keyboard.press("Enter")
         tab.keyboard.press("Tab")
         tab.keyboard.type("Jon's phone number is 5551")

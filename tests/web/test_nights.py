@@ -135,7 +135,7 @@ def test_a_night_that_was_stopped_says_why(own, monkeypatch):
     with reading(own) as reader:
         for path in ("/nights", f"/nights/{own.run_name}"):
             page = reader.get(path)
-            assert "was stopped: nothing was merged" in page
+            assert "was stopped, and nothing was merged" in page
             assert "would no longer find x" in page
 
 
@@ -168,7 +168,7 @@ def test_an_undo_says_beforehand_what_stays(own):
     head = own.head()
     with reading(own) as reader:
         page = reader.get(f"/change/{commit}")
-        assert "What was changed since stays as it is" in page
+        assert "Later changes stay as they are" in page
         assert "a tabby" in page
         assert own.head() == head
         page = reader.get(f"/change/{head}")  # the owner's own commit
@@ -185,10 +185,10 @@ def test_one_decision_is_taken_back_and_marked(own):
         assert "The undo is a commit" in reader.get(there)
         assert CAT in (own.root / "facts/learned3.md").read_text()
         for path in (f"/change/{commit}", f"/nights/{own.run_name}"):
-            assert f'This was taken back: <a href="/change/{undo}">' in reader.get(path)
+            assert f'Undone: <a href="/change/{undo}">' in reader.get(path)
         assert "All its decisions" not in reader.get(f"/nights/{own.run_name}")
         reader.post("/undo", commit=undo)  # which brings it back
-        assert "This was taken back" not in reader.get(f"/nights/{own.run_name}")
+        assert "Undone: " not in reader.get(f"/nights/{own.run_name}")
         assert CAT_TOLD in (own.root / "facts/learned3.md").read_text()
 
 
@@ -251,7 +251,7 @@ def test_a_night_is_undone_from_its_page(own):
         tab.locator(".nights a").first.click()
         assert find_violations(tab) == []
         tab.get_by_role("button", name="Undo this night").click()
-        tab.get_by_text("All its decisions were taken back.").wait_for()
+        tab.get_by_text("Every decision of this run has been undone.").wait_for()
         assert is_wide_enough(tab)
     assert own.git("log", "-1", "--format=%s").startswith("undo: ")
     assert own.git("diff", "--name-only", before, "HEAD", "--", "facts") == ""

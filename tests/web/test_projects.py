@@ -71,14 +71,14 @@ def test_without_projects_it_says_how_to_make_one(vault):
 
 
 def test_what_is_known_is_shown_and_a_check_finds_what_is_new(client):
-    assert "not checked here yet" in client.get("/projects").text
+    assert "Not checked on this machine yet" in client.get("/projects").text
     before = client.get("/projects/code").text
     assert "docs/reach.md" not in before
     (link,) = [each for each in Tags(before).named("a") if each.get("hx-get")]
     checked = client.get(link["href"]).text
     assert "<b>1 stale</b>" in checked
     assert checked.index("docs/reach.md") < checked.index("docs/other.md")
-    assert "1 record of how it was" in checked
+    assert "1 record, such as" in checked
     known = client.get("/projects/code").text
     assert "<b>1 stale</b>" in known
     assert "at the last check" in known
@@ -196,7 +196,7 @@ def test_another_proposal_than_the_one_shown_changes_nothing(client, repo, servi
     service.script = [json.dumps(MATTERS), json.dumps(UPDATED)]
     done = post(client, "/projects/propose", shown="0" * 64)
     assert done.status_code == 409
-    assert "another one now" in done.text
+    assert "has changed since you saw it" in done.text
     assert repo.git("branch", "--list", "quaid/*") == ""
 
 
@@ -204,7 +204,7 @@ def test_what_the_model_finds_true_is_told(client, service):
     service.script = [json.dumps(MATTERS), json.dumps(STILL_TRUE)]
     done = post(client, "/projects/propose")
     assert done.headers["location"] == f"{PAGE}&said=doc_still_true"
-    assert "has to change" in client.get(done.headers["location"]).text
+    assert "Nothing to change" in client.get(done.headers["location"]).text
 
 
 def test_a_model_that_fails_is_one_sentence(client, service):

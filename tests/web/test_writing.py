@@ -156,7 +156,7 @@ def test_what_cannot_be_saved_is_not_lost(reader):
     (reader.vault.root / "facts/milk.md").unlink()
     gone = reader.post("/edit/01milk", **form | {"text": "what I &lt;wrote"})
     assert "what I &amp;lt;wrote</textarea>" in gone.text
-    assert "It was not saved." in gone.text
+    assert "Not saved." in gone.text
     assert reader.post("/edit/01milk", before="é", text="x").status_code == 400
 
 
@@ -376,7 +376,7 @@ def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
         tab.evaluate("place => document.querySelector('textarea').setSelectionRange(place, place + 3)", place)
         tab.keyboard.type("oat")
         tab.keyboard.press("Control+s")
-        tab.get_by_text("Saved, as a commit.").wait_for()
+        tab.get_by_text("Saved as a commit.").wait_for()
         assert tab.locator(".life ins").first.inner_text() == "oat"
         assert "oat" in (vault.root / "facts/milk.md").read_text()
         go_to_control("Undo")
@@ -408,14 +408,14 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
             text = tab.locator("textarea")
             text.fill(text.input_value().replace("soy", word))
         one.get_by_role("button", name="Save").click()
-        one.get_by_text("Saved, as a commit.").wait_for()
+        one.get_by_text("Saved as a commit.").wait_for()
         other.bring_to_front()
         other.get_by_text("The note has changed on disk meanwhile").wait_for()
         with other.expect_event("response", lambda answer: answer.status == 409):
             other.get_by_role("button", name="Save").click()
         other.get_by_role("heading", name="Two versions of one note").wait_for()
-        assert other.locator("section", has_text="As it is now").last.inner_text().count("oat milk")
-        assert other.locator("section", has_text="What you wrote").last.inner_text().count("almond milk")
+        assert other.locator("section", has_text="Saved version").last.inner_text().count("oat milk")
+        assert other.locator("section", has_text="Your version").last.inner_text().count("almond milk")
         assert find_violations(other) == []
         assert is_wide_enough(other)
         asked = []
@@ -424,8 +424,8 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
         other.evaluate("location.href = '/'")
         other.wait_for_timeout(300)
         assert asked == ["beforeunload"]
-        other.get_by_role("button", name="Save this text").click()
-        other.get_by_text("Saved, as a commit.").wait_for()
+        other.get_by_role("button", name="Save").click()
+        other.get_by_text("Saved as a commit.").wait_for()
         assert "almond" in (vault.root / "facts/milk.md").read_text()
         site.troubles = [each for each in site.troubles if "409" not in each]
 
@@ -441,10 +441,10 @@ def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(b
         tab.get_by_text("Nothing was changed").wait_for()
         assert (vault.root / "facts/milk.md").read_bytes() == data
         tab.get_by_role("link", name="Edit").click()
-        text = tab.get_by_label("The note, its head included")
+        text = tab.get_by_label("The note with its frontmatter")
         text.fill(text.input_value().replace("soy", "oat"))
         tab.get_by_role("button", name="Save").click()
-        tab.get_by_text("Saved, as a commit.").wait_for()
+        tab.get_by_text("Saved as a commit.").wait_for()
         assert (vault.root / "facts/milk.md").read_bytes() == data.replace(b"soy", b"oat")
         tab.get_by_text("Forget …").click()
         tab.get_by_role("button", name="Forget it").click()
@@ -458,7 +458,7 @@ def test_what_would_no_longer_be_a_fact_is_asked_about_before_it_is_saved(reader
     broken = {**form, "text": "---\nbroken: [\n---\nhello"}
     answer = reader.post("/edit/01milk", **broken)
     assert answer.status_code == 409
-    assert "It was not saved yet." in answer.text
+    assert "Not saved yet." in answer.text
     assert "hello" in answer.text
     assert reader.vault.notes() == before
     assert reader.post("/edit/01milk", **broken, anyway="yes").status_code == 303

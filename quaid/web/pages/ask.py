@@ -53,22 +53,22 @@ WANTED = {
 }
 """What a question asks for, by intent."""
 FEATURES = {
-    "own": "its own words and meaning",
-    "beside": "what was said beside it",
+    "own": "own words and meaning",
+    "beside": "neighbouring turns",
     "session_best": "the best turn of its session",
-    "cited": "a fact that rests on it",
+    "cited": "a fact that cites it",
     "session_fact": "a fact from its session",
-    "speaker": "who said it, or who it is about",
-    "length": "how much it says",
-    "pieces": "one of many pieces of a long turn",
-    "asks": "it asks, and answers nothing",
-    "first_person": "it tells of its speaker",
-    "tells": "it has the time, number or name asked for",
-    "instruction": "it says how to answer",
-    "graph": "near in the graph to a name in the question",
-    "dated": "of the time in the question",
-    "phrase": "it has the quoted phrase",
-    "later stages": "its exact name, its confidence, the order",
+    "speaker": "speaker or subject",
+    "length": "length",
+    "pieces": "part of a long turn",
+    "asks": "it is a question itself",
+    "first_person": "it is about its speaker",
+    "tells": "has the time, number or name in question",
+    "instruction": "an instruction on how to answer",
+    "graph": "close in the graph to a name in the question",
+    "dated": "of the date in the question",
+    "phrase": "has the quoted phrase",
+    "later stages": "exact title, confidence, order",
 }
 """The names of the features of a score."""
 MAX_COLOURS = 4
@@ -193,10 +193,10 @@ def _explain(found: Recall, trace: Mapping[str, Any], gate: float, cut_share: fl
     scored, selected = stages.get("score", {}), stages.get("choose", {})
     first = scored.get("candidates", 0)
     counts = (
-        (first, "were found and weighed"),
-        (scored.get("left", 0), "may be shown: they hold, and are of the kind asked for"),
-        (selected.get("shown", 0) + selected.get("behind", 0), "have to do with the question, and are near the best"),
-        (len(found.hits), "are shown: the best of them, one for all that say the same"),
+        (first, "candidates were scored"),
+        (scored.get("left", 0), "pass the filters and are still true"),
+        (selected.get("shown", 0) + selected.get("behind", 0), "are relevant, with a score near the best"),
+        (len(found.hits), "are shown, duplicates merged"),
     )
     read += [(f"by the {name}", list(map(str, terms[name]))) for name in _TERMS if terms.get(name)]
     tracks: list[Picture] = []
@@ -271,7 +271,7 @@ def _draw_scores(found: Recall, gate: float, cut_share: float) -> Picture:
     dots += [{"number": 0, "at": 100 * min(1.0, score), "row": 0} for score in others]
     words = ", ".join(f"answer {number} has {score:.2f}" for number, score in enumerate(shown, 1))
     if others:
-        words += f"{'; ' if words else ''}what was left out has up to {max(others):.2f}"
+        words += f"{'; ' if words else ''}memories left out have up to {max(others):.2f}"
     return {"dots": dots, "gate": 100 * gate, "least": None if least is None else 100 * least, "words": words}
 
 

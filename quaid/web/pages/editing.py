@@ -52,7 +52,7 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
         before = urlsafe_b64decode(form.get("before", "").encode("ascii"))
         before.decode("utf-8")
     except ValueError as error:
-        raise BadInputError("The form is not whole: nothing was saved. Open the page of the note again.") from error
+        raise BadInputError("The form is incomplete, so nothing was saved. Open the note again.") from error
     reference = path = request.path_params["reference"]
     after = read_from_form(before, form.get("text", ""))
     try:
@@ -61,7 +61,7 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
         if form.get("anyway"):
             loss = ""
         elif now.kind is not was.kind:
-            loss = f"Without its head this would be a note of your own and not a {was.kind.value}."
+            loss = f"Without its frontmatter this would become a note of your own instead of a {was.kind.value}."
         else:
             loss = describe_new_problems(was, now) or ""
         if not loss:

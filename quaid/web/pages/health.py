@@ -48,10 +48,10 @@ def show_health(memory: Memory, request: Request) -> Context:
         "recalls": recalls,
         "recall_days": [day.date for day in days],
         "recall_columns": [
-            _column("half within, ms", [day.p50_ms for day in days], 1),
-            _column("95 of 100 within, ms", [day.p95_ms for day in days], 2),
+            _column("median, ms", [day.p50_ms for day in days], 1),
+            _column("95th percentile, ms", [day.p95_ms for day in days], 2),
             _column("recalls", [day.recalls for day in days]),
-            _column("without an answer", [day.recalls - day.answered for day in days]),
+            _column("unanswered", [day.recalls - day.answered for day in days]),
             _column("degraded", [day.degraded for day in days]),
         ],
         "answer": answer,
@@ -114,7 +114,7 @@ def answer_gap(memory: Memory, form: Form, _: Request) -> str | Shown:
     gap, answer = health.find_gap(memory, form.get("key", "")), form.get("answer", "").strip()
     try:
         if not answer:
-            raise BadInputError("The answer is empty. Write what the memory should know, as a sentence.")
+            raise BadInputError("The answer is empty. Write what the memory should know as a sentence.")
         written, is_found = health.answer_gap(memory, gap, answer)
     except QuaidError as refusal:
         return Shown("gap.html", {"gap": gap, "answer": answer, "problem": str(refusal)})

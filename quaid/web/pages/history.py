@@ -38,8 +38,8 @@ QUESTIONS = "questions"
 """The task of a commit with new questions."""
 OUTCOMES = {
     "running": "is running",
-    "stopped": "was stopped: nothing was merged",
-    "failed": "could not do all of it",
+    "stopped": "was stopped, and nothing was merged",
+    "failed": "could not finish",
     "killed": "was interrupted",
 }
 Entry = dict[str, Any]

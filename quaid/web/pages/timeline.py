@@ -22,6 +22,7 @@ from quaid.text.endings import tell_days
 from quaid.text.zones import local_now
 from quaid.vault.notes import format_day
 from quaid.web.answer import Context, page_number
+from quaid.web.templating import read_local
 
 TIMELINE = "/timeline"
 LANES = {"learned": "Learned", "true": "True", "conversations": "Conversations", "changes": "Changes"}
@@ -34,6 +35,8 @@ MAX_TURNS = 60
 MAX_MONTHS = 36
 """A longer memory is shown by years."""
 MAX_YEARS = 60
+MOST = 0.9
+"""If the last months have this part of a longer memory, they stay months, and only what is before them is years."""
 _PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 
 
@@ -89,7 +92,9 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         else:
             dated = [each for each in dated if each.first <= period.last and each.last >= period.first]
             dated = dated[rows * (page - 1) : rows * page]
-            scale = (max(period.first, spans.first), min(period.last, spans.last))
+            # Where a few of long ago are years, the bars begin with the months.
+            months = [each.first for each, _ in counts if not period.at and len(each.at) == len("2026-03")]
+            scale = (max(period.first, (*months, spans.first)[0]), min(period.last, spans.last))
             shown["facts"] = [("", [each.fact for each in dated])] if dated else []
             shown["undated"] = days.count_undated(index)
             shown["bars"] = {each.fact.id: draw_bar(each, *scale) for each in dated}
@@ -103,6 +108,7 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         **shown,
         "lane": lane,
         "lanes": LANES,
+        "max_changes": MAX_CHANGES,
         "period": period,
         "above": [
             ("", "All time"),
@@ -209,10 +215,18 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
     if last - first < MAX_MONTHS:
         return [read_period(f"{month // 12:04}-{month % 12 + 1:02}") for month in range(first, last + 1)]
     years = [read_period(f"{year:04}") for year in range(max(1, first // 12), last // 12 + 1)]
+    january = 12 * ((last - MAX_MONTHS) // 12 + 1)
+    recent = [read_period(f"{month // 12:04}-{month % 12 + 1:02}") for month in range(january, last + 1)]
+    if spans.count(Period("", recent[0].first, spans.last)) > MOST * spans.count(read_period("")):
+        # A few of long ago are years, so that they do not squeeze the months of all others.
+        before = [year for year in years if year.last < recent[0].first and spans.count(year)]
+        begin = next((place for place, month in enumerate(recent) if spans.count(month)), 0)
+        return [*before[-MAX_YEARS:], *recent[begin:]]
     filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
     return filled[-MAX_YEARS:]
 
 
 def _by_day(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Sequence[Any]]]:
-    grouped = groupby(items, lambda pair: pair[0][:10])
+    local = (((read_local(iso) or iso), item) for iso, item in items)
+    grouped = groupby(local, lambda pair: str(pair[0])[:10])
     return [(day, [item for _, item in those]) for day, those in grouped]

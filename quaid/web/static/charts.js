@@ -58,8 +58,14 @@
     });
   };
 
-  // The place at which the days begin to be close together: a few notes of long ago would squeeze all others.
-  const skipOutliers = (days) => {
+  // The place at which a chart begins: a few notes of long ago would squeeze all others. Of totals it is where the first
+  // twentieth is reached, if that is late; of other values where the days are close together.
+  const skipOutliers = (how, { days, columns }) => {
+    if (how === "stacked") {
+      const totals = days.map((_, at) => columns.reduce((sum, { values }) => sum + values[at], 0));
+      const place = totals.findIndex((total) => total >= totals.at(-1) / 20);
+      return days[place] - days[0] > days.at(-1) - days[place] ? place : 0;
+    }
     for (let place = Math.min(days.length - 2, Math.ceil(days.length / 10)); place > 0; place -= 1) {
       if (days[place] - days[place - 1] > days.at(-1) - days[place]) return place;
     }
@@ -102,11 +108,11 @@
     const figures = figure.querySelector(".figures");
     const data = read(figures.querySelector("table"));
     if (!data.days.length || !data.columns.length) return;
-    const skipped = skipOutliers(data.days);
+    const skipped = skipOutliers(figure.dataset.chart, data), begin = data.days[0];
     if (skipped) {
       const note = document.createElement("p");
       note.className = "about";
-      note.textContent = `The chart begins on ${inWords.format(data.days[skipped] * 1000)}; ${skipped === 1 ? "an earlier day is" : `${skipped} earlier days are`} in the numbers.`;
+      note.textContent = `The chart begins on ${inWords.format(data.days[skipped] * 1000)}, the numbers on ${inWords.format(begin * 1000)}.`;
       figure.append(note);
       data.days.splice(0, skipped);
       for (const column of data.columns) column.values.splice(0, skipped);

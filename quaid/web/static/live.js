@@ -29,7 +29,9 @@
     isBehind = false;
     document.dispatchEvent(new Event("memory-changed"));
     const parts = [...document.querySelectorAll("[data-live][id]")].map(({ id }) => `#${CSS.escape(id)}:outerMorph`);
-    htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "none", selectOOB: parts.join(), isLive: true });
+    const query = new URLSearchParams(location.search);
+    for (const name of ["said", "commit"]) query.delete(name);  // what was done is said once
+    htmx.ajax("GET", `${location.pathname}?${query}`, { target: "#main", select: "#main", swap: "none", selectOOB: parts.join(), isLive: true });
   };
 
   // A page that became another one, as of a note that was forgotten or renamed, is replaced as a whole: its buttons are
