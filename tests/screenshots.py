@@ -71,6 +71,7 @@ def main() -> None:
                 memory.recall(question)
         wide = {
             "ask": f"/ask?q={quote(QUESTIONS[0])}",
+            "memories": "/memories?kind=fact",
             "memory": f"/memory/{milk}",
             "person": "/memory/Maya%20Chen",
             "review": "/review",

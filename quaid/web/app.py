@@ -147,7 +147,7 @@ class Site:
         context = {
             "said": MESSAGES.get(request.query_params.get(MESSAGE, "")),
             "undoable": commit_id(request.query_params.get(COMMIT, "")),
-            "here": f"{quote(request.scope['path'])}{f'?{query}' if query else ''}",
+            "address": f"{quote(request.scope['path'])}{f'?{query}' if query else ''}",
             "path": request.url.path,
             "template": shown.template,
             "args": request.query_params,

@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 from matrices import for_each
+from web.browsing import find_violations, visit
 from web.test_writing import Reader
 
 from quaid.janitor.vetoes import read_vetoes
@@ -127,7 +128,7 @@ def test_two_notes_of_one_person_become_one_and_the_page_shows_it_before(reader)
     before = reader.vault.notes()
     shown = reader.get("/merge/Maya%20Chen?with=Em")
     assert shown.status_code == 200
-    for text in ("Harbour", "Lisbon", "facts/milk.md", "These are the same person", "M. Chen"):
+    for text in ("Harbour", "Lisbon", "takes oat milk", "These are the same person", "M. Chen"):
         assert text in shown.text
     assert "bobs" not in shown.text
     assert reader.vault.notes() == before
@@ -152,3 +153,38 @@ def test_what_cannot_be_merged_is_refused(reader):
     swapped = reader.get("/merge/Maya%20Chen?with=Em&name=other").text
     assert "The note stays at" in swapped
     assert 'action="/merge/entities%2FM.%20Chen.md"' in swapped
+
+
+@pytest.mark.slow
+def test_a_property_and_a_relation_are_corrected_in_a_browser_without_javascript(browser, kept):
+    with visit(browser, kept, java_script_enabled=False) as site:
+        tab = site.open("/memory/01milk")
+        tab.get_by_label("confidence: 0.9. Change it").click()
+        tab.get_by_label("confidence", exact=True).fill("2")
+        with tab.expect_event("response", lambda answer: answer.status == 400):
+            tab.locator("details[open] button").click()
+        tab.get_by_text("Confidence is a number from 0 to 1. Nothing was changed.").wait_for()
+        tab.get_by_label("confidence", exact=True).fill("0.7")
+        tab.locator("details[open] button").click()
+        tab.get_by_text("The property is changed, as a commit.").wait_for()
+        tab.locator("li", has_text="likes").get_by_text("Wrong?").click()
+        tab.get_by_role("button", name="Remove the relation").first.click()
+        tab.get_by_text("that stated it, in one commit").wait_for()
+        tab.get_by_role("button", name="Undo").click()
+        tab.get_by_text("Undone").first.wait_for()
+        site.troubles = [each for each in site.troubles if "400" not in each]
+    with visit(browser, kept) as site:
+        tab = site.open("/graph?focus=Jon")
+        tab.locator("#about").get_by_text("Wrong?").first.click()
+        assert find_violations(tab) == []
+        tab.get_by_role("button", name="Remove the relation").first.click()
+        tab.get_by_text("that stated it, in one commit").wait_for()
+        tab = site.open("/memory/Maya%20Chen")
+        tab.get_by_text("The same person as another").click()
+        tab.get_by_label("The other note").fill("Em")
+        tab.get_by_role("button", name="Show the merged note").click()
+        tab.get_by_role("heading", name="The merged note").wait_for()
+        assert find_violations(tab) == []
+        tab.get_by_role("button", name="These are the same person").click()
+        tab.get_by_text("The two notes are one now").wait_for()
+        assert find_violations(tab) == []

@@ -9,6 +9,7 @@ from html import unescape
 
 import pytest
 from matrices import for_each
+from web.browsing import find_violations, is_wide_enough, visit
 from web.test_writing import Reader
 
 from quaid.web.pages.memories import MEMORIES, ROWS
@@ -256,3 +257,68 @@ def test_four_hundred_memories_are_changed_within_seconds(reader):
     assert reader.act("/memories/change", **fields, do="forget")[1] == "many_forgotten"
     assert time.process_time() - started < 10
     assert len(reader.vault.git("show", "--format=", "--name-only", "HEAD").split()) == 400
+
+
+@pytest.mark.slow
+def test_the_table_in_a_browser_by_keys_alone_and_without_javascript(browser, kept):
+    """Rows are selected and changed by keys; filters apply as one types, and their address opens the same view."""
+    with visit(browser, kept) as site:
+        tab = site.open("/memories")
+        tab.locator("#keys").wait_for()
+        tab.keyboard.press("/")
+        tab.keyboard.type("oat milk")
+        tab.get_by_text("Clear the filters").first.wait_for()
+        tab.get_by_text("1 memory").wait_for()
+        assert tab.url.endswith("/memories?q=oat+milk")
+        tab.keyboard.press("Control+a")
+        tab.keyboard.press("Delete")
+        tab.get_by_text("10 memories").wait_for()
+        tab.locator("select[name=kind]").select_option("fact")
+        tab.get_by_text("3 memories").wait_for()
+        assert tab.url.endswith("/memories?kind=fact")
+        tab.evaluate("document.activeElement.blur()")
+        for key in ("j", "x", "j", "x", "k"):
+            tab.keyboard.press(key)
+        tab.get_by_text("2 selected").wait_for()
+        assert "milk" in tab.evaluate("document.activeElement.innerText")
+        assert find_violations(tab) == []
+        tab.get_by_role("button", name="Pin", exact=True).click()
+        tab.get_by_text("The selected memories are pinned").wait_for()
+        assert tab.locator(".sign").count() == 2
+        tab.get_by_role("button", name="Undo").click()
+        tab.get_by_text("Undone").first.wait_for()
+        assert tab.locator(".sign").count() == 0
+        assert "kind=fact" in tab.url
+        tab.keyboard.press("j")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/memory/01milk")
+        for width in range(320, 1441, 160):
+            tab.set_viewport_size({"width": width, "height": 800})
+            for path in ("/memories", "/memory/01milk", "/merge/Maya%20Chen?with=Jon"):
+                tab.goto(site.base + path)
+                assert is_wide_enough(tab), (width, path)
+    with visit(browser, kept, java_script_enabled=False, color_scheme="dark") as site:
+        tab = site.open("/memories?kind=fact")
+        tab.get_by_label("Select “Maya drinks green tea”").check()
+        tab.get_by_label("Project to set").fill("boat")
+        tab.get_by_role("button", name="Set the project").click()
+        tab.get_by_text("The project of the selected memories is set.").wait_for()
+        assert "project: boat" in (kept.root / "facts/tea.md").read_text()
+        tab.get_by_label("What to remember").fill("Maya keeps bees in the garden")
+        tab.get_by_role("button", name="Remember").click()
+        tab.get_by_text("Remembered, as a commit.").wait_for()
+
+
+@pytest.mark.slow
+def test_what_changes_in_another_tab_is_shown_and_what_is_selected_stays(browser, kept):
+    with visit(browser, kept) as site:
+        tab = site.open("/memories?kind=fact")
+        tab.get_by_label("Select “Maya drinks green tea”").check()
+        other = site.open("/memories")
+        other.get_by_label("What to remember").fill("Maya keeps bees in the garden")
+        other.get_by_role("button", name="Remember").click()
+        other.get_by_text("Remembered, as a commit.").wait_for()
+        tab.bring_to_front()
+        tab.get_by_text("4 memories").wait_for()
+        tab.get_by_text("1 selected").wait_for()
+        assert tab.get_by_label("Select “Maya drinks green tea”").is_checked()

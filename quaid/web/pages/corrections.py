@@ -11,7 +11,7 @@ from quaid.capture.entities import Profile, contradict
 from quaid.capture.writer import WritePlan, WriteResult, make_key
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.index import documents, graph
-from quaid.index.documents import IDS, Document
+from quaid.index.documents import IDS, NAMES, Document
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import fact_evidence
 from quaid.janitor.settling import Draft
@@ -20,8 +20,9 @@ from quaid.janitor.vetoes import TASK, VETO
 from quaid.local.runs import evidence_key
 from quaid.memory import Memory
 from quaid.model import FACT_TYPES, Edge, Edit, Kind, Message, name_key
-from quaid.vault import files, frontmatter, notes
+from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to_written, own_address
+from quaid.web.pages.editing import read_bytes
 from quaid.web.pages.memory import CHOICES, LIST_PROPERTIES, read_values, show_memory
 from quaid.web.rendering import render_note
 from quaid.web.templating import memory_path
@@ -44,7 +45,7 @@ def set_property(memory: Memory, form: Form, request: Request) -> str | Shown:
     """
     document = memory.get(request.path_params["reference"]).document
     name, typed, was = (form.get(field, "").replace("\r\n", "\n").strip() for field in ("name", "value", "was"))
-    data = _read(memory, document.path)
+    data = read_bytes(memory, document.path)
     try:
         text = data.decode("utf-8")
         now = read_values(frontmatter.parse(text).fields.get(name))
@@ -123,7 +124,7 @@ def plan_cut(memory: Memory, wanted: Edge) -> WritePlan:
     edits: list[Edit] = []
     trailers = [(TASK, "cut")]
     for document in documents.find_documents(index, f"d.doc_id IN {IDS}", (json.dumps(list(stated)),)):
-        data = _read(memory, document.path)
+        data = read_bytes(memory, document.path)
         note = notes.parse_note(document.path, data, place=memory.layout)
         edit = fact_edits.remove_edges(document.path, data, stated[document.doc_id], note.names[0])
         rest = notes.parse_note(document.path, edit.after or b"", place=memory.layout)
@@ -163,21 +164,24 @@ def show_merge(memory: Memory, request: Request) -> Context:
     except (BadInputError, NoteNotFoundError) as error:
         return {**shown, "problem": str(error).partition("\n")[0]}
     merged = next(edit.after or b"" for edit in edits if edit.rel_path == stays.path)
-    pair = [notes.parse_note(each.path, _read(memory, each.path), place=memory.layout) for each in (one, other)]
-    mine, theirs = (Profile.of(map(name_key, note.names), note.edges) for note in pair)
-    linking = documents.find_paths(memory.index(), [edit.rel_path for edit in edits])
+    mine, theirs = (
+        Profile.of(map(name_key, notes.parse_note(each.path, view.source, place=memory.layout).names), view.edges)
+        for each in (one, other)
+        for view in (memory.get(each.path),)
+    )
+    listed = json.dumps([edit.rel_path for edit in edits if edit.rel_path not in {one.path, other.path}])
     return {
         **shown,
         "other": other,
         "stays": stays,
         "gone": gone,
-        "is_contradiction": contradict(mine, theirs),
+        "are_two": contradict(mine, theirs) or any(tie[2] in theirs.keys for tie in mine.ties),
         "merged": render_note(merged.decode("utf-8", "replace")),
         "properties": {
             name: read_values(value)
             for name, value in frontmatter.parse(merged.decode("utf-8", "replace")).fields.items()
         },
-        "linking": [path for path in linking if path not in {one.path, other.path}],
+        "linking": documents.find_documents(memory.index(), f"path IN {NAMES}", (listed,), with_text=True),
         "max_linking": MAX_LINKING,
     }
 
@@ -210,10 +214,3 @@ def _find_entity(memory: Memory, reference: str) -> Document:
     if document.kind != Kind.ENTITY:
         raise BadInputError(f"{document.title!r} is no note of a person or thing: only those are merged.")
     return document
-
-
-def _read(memory: Memory, path: str) -> bytes:
-    data = files.read_note(memory.root, path)
-    if data is None:
-        raise NoteNotFoundError(path)
-    return data

@@ -35,13 +35,13 @@ class NotEditableHereError(BadInputError):
 def show_edit(memory: Memory, request: Request) -> Context:
     """Return the form with the whole referenced note."""
     path = memory.get(request.path_params["reference"]).document.path
-    data = _read(memory, path)
+    data = read_bytes(memory, path)
     return _fill_form(request, path, data, _decode(path, data))
 
 
 def read_version(memory: Memory, request: Request) -> str:
     """Return a hash of the referenced note as it is on disk."""
-    return notes.content_hash(_read(memory, memory.get(request.path_params["reference"]).document.path))
+    return notes.content_hash(read_bytes(memory, memory.get(request.path_params["reference"]).document.path))
 
 
 def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
@@ -69,7 +69,7 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
             return go_to_written(memory_path(written.id), written, "edited")
         problem = loss
     except NoteChangedError:
-        there = _read(memory, path)
+        there = read_bytes(memory, path)
         # The other changes are merged into the reader's text, which wins where both changed a line.
         filled = _fill_form(request, path, there, show_in_form(revert_change(there, before, after)[0]))
         theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, there), show_in_form(after)))
@@ -116,7 +116,8 @@ def _fill_form(request: Request, path: str, before: bytes, text: str) -> dict[st
     }
 
 
-def _read(memory: Memory, path: str) -> bytes:
+def read_bytes(memory: Memory, path: str) -> bytes:
+    """Return a note as it is on disk. NoteNotFoundError: it is gone."""
     data = files.read_note(memory.root, path)
     if data is None:
         raise NoteNotFoundError(path)

@@ -125,7 +125,7 @@ def show_memories(memory: Memory, request: Request) -> Context:
     return {
         "asked": {**asked, "page": ""},
         "problem": problem,
-        "counts": {name: found.most_common(MAX_CHOICES) for name, found in counts.items()},
+        "choices": {name: found.most_common(MAX_CHOICES) for name, found in counts.items()},
         "total": total,
         "rows": shown,
         "page": page,
@@ -294,7 +294,7 @@ def change_many(memory: Memory, form: Form, _: Request) -> str | Shown | Respons
     if not done.details["left"]:
         return go_to_written(back, done.written, "many_forgotten" if do == "forget" else f"many_{do}")
     context = {"left": done.details["left"], "done": len(done.details["ids"]), "back": back}
-    return Shown("memories_left.html", {**context, "undoable": done.written.commit, "here": back}, 200)
+    return Shown("memories_left.html", {**context, "made": done.written.commit}, 200)
 
 
 def _export(memory: Memory, selected: Mapping[str, str], form: str) -> Response:
@@ -327,7 +327,8 @@ def plan_many(memory: Memory, selected: Mapping[str, str], do: str, project: str
     changed: list[tuple[Document, Edit]] = []
     kinds, why_not = _CHANGEABLE[do]
     unsaved = memory.git.uncommitted() if do == "forget" else ()
-    transaction.commit_deferred(memory.root, memory.git)
+    if do == "forget":
+        transaction.commit_deferred(memory.root, memory.git)
     for document in found:
         data, text = files.read_note(memory.root, document.path), document.text or document.title
         if document.kind not in kinds:
