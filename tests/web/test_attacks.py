@@ -213,7 +213,7 @@ def test_on_the_wire_nobody_gets_in_and_nothing_is_told_in_the_terminal(vault):
             assert b"Maya" not in found or target == "*", target
             assert b"root:" not in found
         head = "POST / HTTP/1.1\nHost: HOST\nOrigin: http://HOST\nContent-Type: application/x-www-form-urlencoded\n"
-        inner = f"GET / HTTP/1.1\nHost: HOST\nCookie: {cookie}\n\n"
+        inner = f"GET /ask HTTP/1.1\nHost: HOST\nCookie: {cookie}\n\n"
         for framing in ("Content-Length: 4\nContent-Length: 90\n", "Transfer-Encoding: chunked\nContent-Length: 4\n",
                         "Transfer-Encoding: x, chunked\n", "Content-Length: -1\n"):  # fmt: skip
             found = ask_raw(address, f"{head}{framing}\n0\n\n{inner.replace(cookie, 'a=b')}", wait_s=1)
@@ -363,7 +363,7 @@ def test_a_hostile_note_runs_nothing_and_fetches_nothing_in_the_browser(hostile_
             tab.goto(site.base + path)
             tab.wait_for_timeout(300)
             assert {urlsplit(url).path for url in requests} <= {
-                urlsplit(path).path, "/live", "/static/icon.svg", "/static/quaid.css", "/static/ask.css", "/static/live.js",
+                urlsplit(path).path, "/live", "/static/icon.svg", "/static/quaid.css", "/static/ask.css", "/static/live.js", "/static/drafts.js",
                 "/static/ask.js", "/static/writing.css", "/static/vendor/htmx.min.js",
             }  # fmt: skip
             assert "taken" not in tab.title()

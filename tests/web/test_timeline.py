@@ -216,7 +216,7 @@ def test_a_column_leads_to_its_time_and_a_conversation_opens(story):
         tab.get_by_role("heading", name="Learned in March 2026").wait_for()
         tab.get_by_role("link", name="Conversations").click()
         tab.get_by_role("link", name="I only take oat milk now.").click()
-        tab.get_by_role("heading", name="Conversation of 2026-03-20").wait_for()
+        tab.get_by_role("heading", name="Conversation of 20 March 2026").wait_for()
         said = tab.locator("#t1 .text").bounding_box()
         beside = tab.locator("#t1 .beside").bounding_box()
         assert beside["x"] > said["x"] + said["width"] - 1

@@ -165,7 +165,7 @@ def test_a_head_that_cannot_be_read_is_kept_and_told(reader):
     broken = {**form, "text": form["text"].replace("status: active", "status: [active")}
     path = reader.post("/edit/01tea", **broken, anyway="yes").headers["location"]
     assert "said=edited" in path
-    assert "Not all of it can be read: the frontmatter is not YAML" in reader.get(path).text
+    assert "This note has a problem: the frontmatter is not YAML" in reader.get(path).text
 
 
 def test_a_note_that_a_form_cannot_hold_says_how_it_is_edited(reader):

@@ -38,9 +38,9 @@
 
   const show = async (address, { isNew = true } = {}) => {
     if (isNew) history.pushState({}, "", address);
-    const parts = ["#found", "#about", "#table"].map((one) =>
-      htmx.ajax("GET", location.pathname + location.search, { target: one, select: one, swap: "outerMorph" }));
-    await Promise.all([draw(), ...parts]);
+    const parts = ["#found", "#about", "#table"].map((one) => `${one}:outerMorph`).join();
+    const load = htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "none", selectOOB: parts });
+    await Promise.all([draw(), load]);
     mark();
   };
 
