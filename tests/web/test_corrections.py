@@ -86,6 +86,16 @@ def test_a_value_that_does_not_fit_is_refused_with_one_sentence_and_is_not_lost(
     assert reader.vault.notes() == before
 
 
+def test_a_secret_or_unseen_character_in_a_property_is_in_no_form(reader):
+    secret, unseen = "AKIAQYLPMN5HHHFPZAM2", "safe\u202etxt"
+    reader.vault.write("own2.md", f'---\nkey: {secret}\nname: "{unseen}"\nmood: good\n---\n# Own\n')
+    html = reader.get("/memory/own2.md").text
+    assert secret not in html
+    assert "\u202e" not in html
+    assert 'name="name" value="mood"' in html
+    assert 'name="name" value="key"' not in html
+
+
 def test_another_owners_note_has_no_properties_to_change(reader):
     assert reader.post("/property/01bobs", name="project", was="", value="x").status_code == 404
 

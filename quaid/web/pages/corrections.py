@@ -163,7 +163,7 @@ def show_merge(memory: Memory, request: Request) -> Context:
         edits = _plan_merge(memory, stays.path, gone.path)
     except (BadInputError, NoteNotFoundError) as error:
         return {**shown, "problem": str(error).partition("\n")[0]}
-    merged = next(edit.after or b"" for edit in edits if edit.rel_path == stays.path)
+    merged = next(edit.after or b"" for edit in edits if edit.rel_path == stays.path).decode("utf-8", "replace")
     mine, theirs = (
         Profile.of(map(name_key, notes.parse_note(each.path, view.source, place=memory.layout).names), view.edges)
         for each in (one, other)
@@ -176,11 +176,8 @@ def show_merge(memory: Memory, request: Request) -> Context:
         "stays": stays,
         "gone": gone,
         "are_two": contradict(mine, theirs) or any(tie[2] in theirs.keys for tie in mine.ties),
-        "merged": render_note(merged.decode("utf-8", "replace")),
-        "properties": {
-            name: read_values(value)
-            for name, value in frontmatter.parse(merged.decode("utf-8", "replace")).fields.items()
-        },
+        "merged": render_note(merged),
+        "properties": {name: read_values(value) for name, value in frontmatter.parse(merged).fields.items()},
         "linking": documents.find_documents(memory.index(), f"path IN {NAMES}", (listed,), with_text=True),
         "max_linking": MAX_LINKING,
     }

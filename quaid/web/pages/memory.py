@@ -17,6 +17,7 @@ from quaid.recall.provenance import NoteChange, Provenance
 from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
 from quaid.report.health import parse_day
+from quaid.text.invisible import escaped
 from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to_written, page_number
@@ -62,6 +63,9 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
     limit = len(changes) if request.query_params.get("all") == "history" else MAX_CHANGES
     part = page_number(request.query_params.get("part", ""))
     markdown, parts = read_part(view.markdown, part)
+    head = {} if is_part else frontmatter.parse(view.markdown).fields
+    properties = {name: read_values(value) for name, value in head.items()}
+    written = {name: "\n".join((name, *values)) for name, values in properties.items()}
     return {
         "note": view,
         "entity": describe_entity(memory, document, asked, request) if is_entity else None,
@@ -76,9 +80,11 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "source": admit(markdown, keep_lines=True).text,
         "part": min(part, parts),
         "parts": parts,
-        "properties": {
-            name: read_values(value)
-            for name, value in ({} if is_part else frontmatter.parse(view.markdown).fields).items()
+        "properties": properties,
+        # A form would show what is printed otherwise: secrets, and characters that nobody sees.
+        "fixed": {
+            "id",
+            *(name for name, text in written.items() if escaped(admit(text, keep_lines=True).text) != text),
         },
         "is_part": is_part,
         "choices": CHOICES | ({"type": FACT_TYPES} if document.kind == Kind.FACT else {}),
