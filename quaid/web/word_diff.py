@@ -15,9 +15,6 @@ MAX_WORDS = 1_500
 """Of a changed passage; a longer one is shown as removed and added."""
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
-MIN_SHARED = 0.25
-"""The share of equal characters below which texts are compared without marks: nearly every word would have one."""
-
 How = Literal["same", "removed", "added", "gap"]
 
 _PARTS: tuple[How, How, How] = ("same", "removed", "added")
@@ -93,7 +90,6 @@ def mark_differences(texts: Sequence[str]) -> list[list[Piece]]:
     shown = [[Piece("same", text)] for text in texts]
     if len(texts) > 1:
         diff = diff_words(texts[0], texts[1])
-        same = sum(len(piece.text) for piece in diff if piece.how == "same")
-        if same >= MIN_SHARED * max(map(len, texts[:2])) and diff:
+        if any(piece.how == "same" and re.search(r"\w", piece.text) for piece in diff):
             shown[:2] = [[piece for piece in diff if piece.how in {"same", how}] for how in ("removed", "added")]
     return shown

@@ -168,8 +168,8 @@ def test_in_a_browser_images_load_and_the_markdown_is_copied(pictured):
         tab.locator(".prose img").scroll_into_view_if_needed()
         tab.wait_for_timeout(500)
         assert tab.evaluate("document.querySelector('.prose img').naturalWidth") == 40
-        tab.get_by_text("Mind the tide").click()
-        tab.get_by_text("Not at low water.").wait_for()
+        tab.get_by_text("Mind the tide", exact=True).click()
+        tab.get_by_text("Not at low water.", exact=True).wait_for()
         tab.get_by_text("Copy the markdown").click()
         tab.get_by_text("Copied").wait_for()
         assert tab.evaluate("navigator.clipboard.readText()") == NOTE
