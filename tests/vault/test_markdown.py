@@ -25,6 +25,7 @@ from quaid.vault.markdown import (
     plain,
     sections,
     split_text,
+    tags,
     without_edges,
 )
 
@@ -455,3 +456,8 @@ def test_code_holds_neither_edges_nor_citations():
     assert edges(text) == [Edge("Maya", "likes", "Tea")]
     assert [(each.episode, each.turn) for each in citations([text])] == [("e", 2)]
     assert without_edges(text) == "\n```\n- [[Maya]] likes [[Code]]\n```\n`[[e#^t1]]` [[e#^t2]]\n"
+
+
+def test_tags_are_those_of_obsidian():
+    text = "# Heading\n#home and #at/work-2, not a#b, #123 or \\#no\n`#code` %%#hidden%%\n"
+    assert tags(["#Food", "drink", "#"], text) == ["Food", "drink", "home", "at/work-2"]

@@ -322,3 +322,9 @@ def test_what_changes_in_another_tab_is_shown_and_what_is_selected_stays(browser
         tab.get_by_text("4 memories").wait_for()
         tab.get_by_text("1 selected").wait_for()
         assert tab.get_by_label("Select “Maya drinks green tea”").is_checked()
+
+
+def test_the_navigation_counts_what_waits_on_this_page_too(reader):
+    with reader.vault.memory() as memory:
+        memory.janitor.dispute("01tea", "It is coffee")
+    assert re.search(r'href="/review"[^>]*>Review <span class="number">', reader.get("/memories").text)

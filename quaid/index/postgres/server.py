@@ -25,7 +25,7 @@ _ADDED = {
     "chunks": ("stems tsvector NOT NULL", "length integer NOT NULL"),
     "embedders": ("UNIQUE (vault, fingerprint)",),
 }  # fmt: skip
-_NOT_COPIED = ("documents_text_hash", "chunks_spread")
+_NOT_COPIED = ("documents_counted", "documents_text_hash", "chunks_spread")
 """Indexes for what servers do not ask, or only of the few chunks that wait for a vector."""
 _INDEXED, _IN_VAULT = r" ON (\w+) \(", r" ON quaid.\1 (vault, "
 
@@ -70,7 +70,7 @@ def copy_tables() -> str:
         columns += [f"private_to {_TYPES['TEXT']}"] * (table in NOTE_TABLES)
         columns += [f"PRIMARY KEY ({', '.join(key)})"] * (len(key) > 1)
         made.append(f"CREATE TABLE quaid.{table} ({', '.join(columns)});")
-    indexes = lite.execute("SELECT sql FROM sqlite_schema WHERE type = 'index' AND name NOT IN (?, ?)", _NOT_COPIED)
+    indexes = lite.execute("SELECT sql FROM sqlite_schema WHERE type = 'index' AND name NOT IN (?, ?, ?)", _NOT_COPIED)
     made += [f"{re.sub(_INDEXED, _IN_VAULT, statement, count=1)};" for (statement,) in indexes if statement]
     lite.close()
     return "\n".join(made)
