@@ -6,7 +6,18 @@ import re
 from dataclasses import fields
 
 import pytest
-from janitor_pages import ALLERGY, BREAKFAST, HELLO, fill, keys_of, model, night, reading
+from janitor_pages import (
+    ALLERGY,
+    BREAKFAST,
+    CAT,
+    CAT_TOLD,
+    HELLO,
+    fill,
+    keys_of,
+    model,
+    night,
+    reading,
+)
 from vaults import be_calm, copy_of, copy_vault
 from web.browsing import find_violations, start_browser, visit
 
@@ -106,6 +117,19 @@ def test_a_button_names_its_outcome(owner):
     because = card.split("Why am I asked?")[1]
     assert "Asked because" in because
     assert HELLO in because
+
+
+def test_a_new_wording_is_next_to_the_old_one(calm, tmp_path, monkeypatch):
+    vault, service = copy_vault(tmp_path / "vault"), model()
+    monkeypatch.setenv("QUAID_JANITOR_POLICIES_REWRITE", "ask")
+    fill(vault)
+    night(vault, service, monkeypatch)
+    service.close()
+    with reading(vault) as reader:
+        cards = [plain(card) for card in read_cards(reader).values()]
+        (reworded,) = [card for card in cards if "Use this wording?" in card]
+        assert list_buttons(reworded) == [("yes", "1", "Use the new wording"), ("no", "2", "Keep the old wording")]
+        assert re.search(f"{re.escape(CAT)}.*New wording.*{re.escape(CAT_TOLD)}", reworded, re.DOTALL)
 
 
 def test_no_kind_of_question_is_answered_by_accept_or_refuse():

@@ -114,7 +114,9 @@ def build_card(memory: Memory, wanted: str = "") -> Mapping[str, Any] | None:
         _make_side(memory, fact, letter if is_conflict else described[fact.path][0] if fact.path in described else "")
         for letter, fact in zip("ABCD", _list_facts(memory, question, decision), strict=False)
     ]
-    sides += [{"text": admit(new).text, "label": "New wording"} for _, new, _ in described.values() if new][:1]
+    sides += [
+        {"reference": "", "text": admit(new).text, "label": "New wording"} for _, new, _ in described.values() if new
+    ][:1]
     text = question.data.decode("utf-8", "replace")
     is_missing = is_conflict and len(sides) < len(question.choices)
     changed = [edit.rel_path for edit in edits if files.read_note(memory.root, edit.rel_path) != edit.before]
@@ -175,8 +177,8 @@ def _make_side(memory: Memory, fact: Document, fate: str) -> dict[str, Any]:
         "stated by": fact.speaker,
         "source": None if fact.speaker else fact.source,
         "learned": fact.created and notes.format_day(fact.created),
-        "true since": fact.valid_from,
-        "true until": fact.valid_until,
+        "true since": fact.valid_from and notes.format_day(fact.valid_from),
+        "true until": fact.valid_until and notes.format_day(fact.valid_until),
         "confidence": None if fact.confidence is None else f"{fact.confidence:.2f}",
         "confirmed": f"{times} time{'s' * (times != 1)}" if times else None,
         "used": f"{use.accesses} time{'s' * (use.accesses != 1)}{last}" if use.accesses else "never",
