@@ -95,8 +95,13 @@ def measure_growth(memory: Memory, today: date | None = None) -> Growth:
             made.setdefault(kind, Counter())[min(when, today)] += count
     if not made:
         return Growth((), {}, undated)
-    length = (today - min(map(min, made.values()))).days + 1
-    days = [today - timedelta(days=back) for back in range(0, length, -(-length // MAX_POINTS))][::-1]
+    every = sorted(day for counts in made.values() for day in counts.elements())
+    # A few notes of long ago are one point, so that they leave the others enough of them.
+    first, begin = every[0], every[len(every) // 20]
+    begin = begin - timedelta(days=1) if begin - first > today - begin else first
+    length = (today - begin).days + 1
+    days = [today - timedelta(days=back) for back in range(0, length, -(-length // (MAX_POINTS - 1)))][::-1]
+    days = days if begin == first else [first, *days]
     kinds: dict[str, tuple[int, ...]] = {}
     for kind, counts in made.items():
         in_time = sorted(counts)

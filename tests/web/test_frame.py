@@ -7,7 +7,7 @@ import time
 import pytest
 from web.test_pages import Tags
 
-from quaid.web.templating import format_moment, mark_clock, mark_moment
+from quaid.web.templating import format_days, format_moment, mark_clock, mark_moment
 
 
 @pytest.fixture
@@ -56,6 +56,12 @@ def test_a_day_or_what_is_no_date_stays_as_it_is(in_zone, iso, shown):
     in_zone("Asia/Tokyo")
     assert format_moment(iso).startswith(shown)
     assert shown in mark_moment(iso)
+
+
+def test_days_in_our_sentences_are_in_words_and_quotes_stay():
+    assert format_days("since 2026-03-14, later than 2026-02-01 “due 2026-01-01”") == (
+        "since 14 March 2026, later than 1 February 2026 “due 2026-01-01”"
+    )
 
 
 def test_a_hostile_moment_is_escaped():

@@ -284,11 +284,42 @@ def test_charts_are_drawn_and_a_gap_is_answered_with_the_keyboard(lived):
         tab.set_viewport_size(NARROW)
         assert is_wide_enough(tab)
         assert find_violations(tab) == []
-        tab.get_by_text("Answer").focus()
+        tab.get_by_text("Answer", exact=True).focus()
         tab.keyboard.press("Enter")
         tab.keyboard.press("Tab")
         tab.keyboard.type("Jon's phone number is 5551")
         tab.keyboard.press("Tab")
         tab.keyboard.press("Enter")
-        tab.get_by_text("The answer is remembered").wait_for()
+        tab.get_by_text("Remembered. The question is closed.").wait_for()
     assert any("5551" in path.read_text() for path in Path(lived.root, "facts").rglob("*.md"))
+
+
+LISTEN = """
+window.written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { written.push(text); return write.call(this, text, ...at); };
+"""
+"""A script for a page that notes what is written on its charts."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ages", "first"), [
+    ([0], TODAY), (range(6), None), ([*range(0, 3 * 365, 40)], None),
+    ([*range(0, 60, 2), (TODAY - date(2012, 5, 1)).days], TODAY - timedelta(days=90)),
+], ids=["one day", "six days", "three years", "one fact of 2012"])  # fmt: skip
+def test_a_chart_has_few_different_ticks_and_one_old_fact_squeezes_nothing(vault, ages, first):
+    for number, age in enumerate(ages):
+        put(vault, f"fact{number}", f"Maya has seen film {number}", days=age)
+    vault.save()
+    with start_browser() as browser, visit(browser, vault) as site:
+        site.context.add_init_script(LISTEN)
+        tab = site.open("/health")
+        tab.locator("figure canvas").first.wait_for()
+        written = list(dict.fromkeys(text for text in tab.evaluate("written") if re.search("[A-Z]|^20..$", text)))
+        years = [text[-4:] for text in written if re.search(r"\d{4}$", text)]
+        assert 1 <= len(written) <= 14
+        assert all(re.fullmatch(r"(\d{1,2} )?[A-Z][a-z]{2,3}( \d{4})?|\d{4}", text) for text in written), written
+        assert years
+        if first:
+            assert min(years) >= str(first.year)
+            assert tab.get_by_text("The chart begins on").count() == (len(ages) > 1)

@@ -58,7 +58,7 @@ def test_every_page_is_whole_and_has_nothing_inline(client, path):
     assert len(tags.named("h1")) == 1
     assert tags.named("html")[0]["lang"] == "en"
     assert any(link["href"] == "#main" for link in tags.named("a"))
-    names = {field.get("id") for tag in ("input", "textarea") for field in tags.named(tag)}
+    names = {field.get("id") for tag in ("input", "textarea", "select") for field in tags.named(tag)}
     assert {label["for"] for label in tags.named("label") if label.get("for")} <= names
 
 
@@ -165,3 +165,31 @@ def test_a_page_that_fails_says_where_the_report_is(client, monkeypatch):
     assert answer.status_code == 500
     assert "This is a bug in Quaid (ZeroDivisionError)" in answer.text
     assert "Traceback" not in answer.text
+
+
+def test_a_list_that_is_longer_than_the_page_leads_to_all_of_it(open_client, vault):
+    for number in range(230):
+        vault.write(f"notes/n{number:03}.md", f"# Note {number:03}\n\nSee [[milk]].\n")
+    vault.write_fact("milk", "Maya takes oat milk in her coffee")
+    client = open_client(vault)
+    text = client.get("/memory/01milk").text
+    assert "See all 230" in text
+    first, last = (client.get(f"/memory/01milk?all=linked-from&page={page}").text for page in (1, 2))
+    assert "Page 2 of 2" in last
+    shown = [set(re.findall(r">(n\d{3}|Note \d{3})<", page)) for page in (text, first, last)]
+    assert list(map(len, shown)) == [20, 200, 30]
+    assert not shown[1] & shown[2]
+    assert client.get("/memory/01milk?all=linked-from&page=x").status_code == 200
+    assert client.get("/memory/01milk?all=linked-from&page=-3").status_code == 200
+
+
+def test_a_note_of_two_megabytes_has_parts(open_client, vault):
+    vault.write("long.md", "# Long\n\n" + "".join(f"Line {number} of a long note.\n\n" for number in range(70_000)))
+    client = open_client(vault)
+    text = client.get("/memory/long.md").text
+    assert len(text) < 500_000
+    assert "Part 1 of" in text
+    assert "Line 3 of" in text
+    last = int(re.search(r"Part 1 of (\d+)", text)[1])
+    assert "Line 69999 of" in client.get(f"/memory/long.md?part={last}").text
+    assert f"Part {last} of {last}" in client.get("/memory/long.md?part=999").text

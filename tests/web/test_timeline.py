@@ -192,6 +192,27 @@ def test_long_lists_are_paged(tmp_path, calm):
     assert "Number 104" not in second
 
 
+def test_one_fact_of_long_ago_is_a_year_and_the_others_stay_months(tmp_path, calm):
+    vault = copy_vault(tmp_path / "vault")
+    created = ["2012-05-01T10:00:00Z", *(f"2026-{month:02}-11T10:00:00Z" for month in range(1, 11) for _ in range(3))]
+    for number, each in enumerate(created):
+        vault.write(
+            f"facts/f{number}.md",
+            f"---\nid: 01f{number:02}\ntype: fact\nstatus: active\nowner: default\ncreated: {each}\n"
+            f"valid_from: {each[:10]}\n---\nMaya has seen film {number}\n",
+        )
+    with let_in(vault) as client:
+        for lane in ("learned", "true"):
+            found = columns(client.get(f"/timeline?show={lane}").text)
+            assert {"2012", "January 2026", "October 2026"} <= found.keys()
+            assert not {"2013", "2026"} & found.keys()
+        widths = [
+            float(width)
+            for width in re.findall(r'width="([0-9.]+)" height="4"/></svg>', client.get("/timeline?show=true").text)
+        ]
+        assert max(widths) > 20
+
+
 def test_bars_are_cut_at_the_period_and_days_that_are_none_have_no_bar():
     def fact(first, last):
         return DatedFact(candidate(1), first, last)

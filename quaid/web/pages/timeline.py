@@ -194,6 +194,10 @@ class _Spans:
     def count(self, period: Period) -> int:
         return bisect_right(self._firsts, period.last) - bisect_left(self._lasts, period.first)
 
+    def has_begun(self, period: Period) -> bool:
+        """Return whether a span begins in the period."""
+        return bisect_right(self._firsts, period.last) > bisect_left(self._firsts, period.first)
+
 
 def _short_name(at: str) -> str:
     """Return the name of a period within the next longer one: `2026`, `March`, `14`."""
@@ -219,7 +223,7 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
     recent = [read_period(f"{month // 12:04}-{month % 12 + 1:02}") for month in range(january, last + 1)]
     if spans.count(Period("", recent[0].first, spans.last)) > MOST * spans.count(read_period("")):
         # A few of long ago are years, so that they do not squeeze the months of all others.
-        before = [year for year in years if year.last < recent[0].first and spans.count(year)]
+        before = [year for year in years if year.last < recent[0].first and spans.has_begun(year)]
         begin = next((place for place, month in enumerate(recent) if spans.count(month)), 0)
         return [*before[-MAX_YEARS:], *recent[begin:]]
     filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
