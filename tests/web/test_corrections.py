@@ -190,7 +190,7 @@ def test_a_property_and_a_relation_are_corrected_in_a_browser_without_javascript
         tab.get_by_role("button", name="Remove the relation").first.click()
         tab.get_by_text("that stated it, in one commit").wait_for()
         tab = site.open("/memory/Maya%20Chen")
-        tab.get_by_text("The same person as another").click()
+        tab.get_by_text("Merge with another note").click()
         tab.get_by_label("The other note").fill("Em")
         tab.get_by_role("button", name="Show the merged note").click()
         tab.get_by_role("heading", name="The merged note").wait_for()

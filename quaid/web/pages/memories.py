@@ -87,7 +87,7 @@ _QUOTED = frozenset({Kind.FACT, Kind.EPISODE})
 """The kinds whose rows show how they begin, and not their titles."""
 _VERBS: dict[str, str] = {"forget": "forget", "pinned": "pin", "verified": "verify", "project": "set the project of"}
 _CHANGEABLE = {
-    "forget": (FORGETTABLE, "It is your own note, which only you delete."),
+    "forget": (FORGETTABLE, "It is your own note: only you delete it."),
     **dict.fromkeys(map(str, MARKS), (MARKABLE, "Only facts and core notes are pinned or verified.")),
     "project": (FORGETTABLE, "Only facts, entities and conversations have a project that can be set here."),
 }
