@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from datetime import UTC, datetime
 
 import pytest
+from janitor_facts import write_fact
 from janitor_pages import (
     ALLERGY,
     BREAKFAST,
@@ -21,8 +23,11 @@ from janitor_pages import (
 from vaults import be_calm, copy_of, copy_vault
 from web.browsing import find_violations, start_browser, visit
 
-from quaid.janitor.questions import Question
+from quaid.janitor.questions import Question, question_path, render_question
 from quaid.janitor.runner import RunOptions
+from quaid.local.runs import Decision, Decisions, evidence_key
+from quaid.model import Edit
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.settings import PolicySettings
 from quaid.sync.freshness import IndexFreshness
 from quaid.web.outcomes import describe_outcomes, message_key
@@ -130,6 +135,41 @@ def test_a_new_wording_is_next_to_the_old_one(calm, tmp_path, monkeypatch):
         (reworded,) = [card for card in cards if "Use this wording?" in card]
         assert list_buttons(reworded) == [("yes", "1", "Use the new wording"), ("no", "2", "Keep the old wording")]
         assert re.search(f"{re.escape(CAT)}.*New wording.*{re.escape(CAT_TOLD)}", reworded, re.DOTALL)
+
+
+def test_every_kind_of_decision_has_a_card(calm, tmp_path):
+    vault = copy_vault(tmp_path / "vault")
+    old = write_fact(vault, "old", "Maya drinks soy milk", speaker="Maya")
+    new = write_fact(vault, "new", "Maya drinks oat milk", speaker="Tom", valid_from="2026-03-01")
+    vault.write("USER.md", "# User\n\n- one\n")
+    before = {path: (vault.root / path).read_bytes() for path in (old, new, "USER.md")}
+    active = b"status: active"
+    afters = {
+        old: {
+            "reject": None, "forget": None, "rewrite": before[old].replace(b"soy", b"almond"), "approve": before[old],
+            "supersede": before[old].replace(active, active + b"\nsuperseded_by: new"),
+            "date": before[old].replace(active, active + b"\nvalid_from: 2026-01-01"),
+            "link": before[old] + b"\n- [[Maya]] likes [[Soy]]\n",
+        },
+        "USER.md": dict.fromkeys(("promote", "fold", "trim", "update", "shorten", "unknown"), b"# User\n"),
+    }  # fmt: skip
+    waiting, keys = Decisions(state_folder(vault.root) / LOCAL_FILE), {}
+    for path, changes in afters.items():
+        for kind, after in changes.items():
+            key, edits = evidence_key(kind), (Edit(path, before[path], after),)
+            facts = ("01new", "01old") if kind == "supersede" else ()
+            decision = Decision("task", kind, key, edits, f"{kind} it", "A reason.", facts, always_asks=True)
+            waiting.put(decision, "2026-11-20")
+            vault.write(question_path(kind, key), render_question(decision, datetime.now(UTC), before).decode())
+            keys[kind] = key
+    with reading(vault) as reader:
+        cards = {kind: reader.get(f"/review?question={key}") for kind, key in keys.items()}
+    for kind, card in cards.items():
+        assert "A reason." in card
+        assert len(list_buttons(card)) == 2
+        assert ("<ins>" in card or "<del>" in card) == (kind != "approve")
+    assert re.findall(r'class="fate">(.*?)<', cards["supersede"]) == ["would be replaced", "stays"]
+    assert "unknown it" in cards["unknown"]
 
 
 def test_no_kind_of_question_is_answered_by_accept_or_refuse():

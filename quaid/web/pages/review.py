@@ -110,8 +110,11 @@ def build_card(memory: Memory, wanted: str = "") -> Mapping[str, Any] | None:
     ]
     described = {edit.rel_path: _describe_edit(memory, edit) for edit in edits}
     is_conflict = question.kind == CONFLICT
+    other = "stays" if described else ""
     sides = [
-        _make_side(memory, fact, letter if is_conflict else described[fact.path][0] if fact.path in described else "")
+        _make_side(
+            memory, fact, letter if is_conflict else described[fact.path][0] if fact.path in described else other
+        )
         for letter, fact in zip("ABCD", _list_facts(memory, question, decision), strict=False)
     ]
     sides += [
@@ -152,9 +155,7 @@ def build_card(memory: Memory, wanted: str = "") -> Mapping[str, Any] | None:
 
 
 def _list_facts(memory: Memory, question: Question, decision: Decision | None) -> list[Document]:
-    """Return the facts that a question is about: those of a conflict in the order of its boxes, else the one that stays
-    first.
-    """
+    """Return the facts that a question is about: of a conflict in the order of its boxes, else changed ones first."""
     index = memory.index()
     ids = decision.facts if decision is not None and not question.choices else ()
     found = documents.find_documents(
