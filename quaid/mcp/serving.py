@@ -40,10 +40,7 @@ from quaid.mcp.workers import Workers
 from quaid.resident.loopback import protocol_with_timeout
 from quaid.resident.worker import Job, Reporter, Worker
 from quaid.server import log
-from quaid.server.catalogue import VaultUnknownError
-from quaid.server.database import DatabaseUnreachableError
 from quaid.server.limits import TooManyRequestsError
-from quaid.server.oauth import KeysUnreachableError
 from quaid.server.tokens import METRICS, Caller
 from quaid.server.vault_server import ScopeMissingError, VaultServer
 
@@ -180,14 +177,11 @@ MAX_PUSH_BYTES = 2**20
 MAX_KEY = 200
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
-_STATUSES: dict[type[Exception], int] = {
-    BadInputError: 400,
-    ScopeMissingError: 403,
-    VaultUnknownError: 404,
-    TooManyRequestsError: 429,
-    DatabaseUnreachableError: 503,
-    KeysUnreachableError: 503,
-}
+_STATUSES = {
+    "bad_input": 400, "insufficient_scope": 403, "vault_unknown": 404, "too_many_requests": 429,
+    "database_unreachable": 503, "keys_unreachable": 503,
+}  # fmt: skip
+"""By the code of an error; any other is a 500."""
 _ADDRESS_KEYS = (
     "clone_url",
     "ssh_url",
@@ -295,8 +289,8 @@ class _Routes:
         """Return why a request is refused."""
         if isinstance(error, _RefusedError):
             return error.response
-        status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
-        response = _RefusedError(status, getattr(error, "code", "error"), str(error)).response
+        code = getattr(error, "code", "error")
+        response = _RefusedError(_STATUSES.get(code, 500), code, str(error)).response
         if isinstance(error, TooManyRequestsError):
             response.headers["retry-after"] = str(max(1, round(error.wait_s)))
         if isinstance(error, ScopeMissingError):

@@ -30,17 +30,6 @@ class DatabaseUnreachableError(QuaidError):
         super().__init__("The server's database could not be reached. Try again in a moment.")
 
 
-class NotInstalledError(QuaidError):
-    """The tables of servers are not in the database."""
-
-    code = "not_installed"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The database has no tables of Quaid. Make them, as the role that owns it: quaid serve setup ADDRESS"
-        )
-
-
 def install(owner: str, server: str) -> None:
     """Create the tables. Repeated, it changes nothing. `owner` is the address of the database for the role that will
     own them, `server` the address for servers.
@@ -88,10 +77,13 @@ class Database:
         )
 
     def open(self) -> None:
-        """Connect. Raises DatabaseUnreachableError, NotInstalledError."""
+        """Connect. Raises DatabaseUnreachableError, or QuaidError where the tables are not installed."""
         self.pool.open()
         if self.ask("SELECT to_regclass('quaid_server.vaults') AS found")[0]["found"] is None:
-            raise NotInstalledError
+            raise QuaidError(
+                "The database has no tables of Quaid. Make them, as the role that owns it: quaid serve setup ADDRESS",
+                code="not_installed",
+            )
 
     def close(self) -> None:
         self.pool.close(timeout=2.0)

@@ -12,7 +12,6 @@ MAX_BUCKETS = 10_000
 class TooManyRequestsError(QuaidError):
     """A caller has used up its rate."""
 
-    exit_code = 75
     code = "too_many_requests"
 
     def __init__(self, wait_s: float) -> None:

@@ -38,16 +38,6 @@ _MALFORMED = (jwt.PyJWTError, ArithmeticError, AttributeError, LookupError, Recu
 """Errors of PyJWT and Python for malicious tokens."""
 
 
-class KeysUnreachableError(QuaidError):
-    """The keys of an issuer could not be read."""
-
-    exit_code = 75
-    code = "keys_unreachable"
-
-    def __init__(self, issuer: str) -> None:
-        super().__init__(f"The keys of {issuer} could not be read. Try again in a moment.")
-
-
 class AccessTokens:
     """Checks access tokens for the resource at `audience`."""
 
@@ -56,7 +46,7 @@ class AccessTokens:
         self._audience = [audience.rstrip("/"), audience.rstrip("/") + "/"]
 
     async def find(self, token: str) -> Caller | None:
-        """Return the caller of a token, None if it is not valid. KeysUnreachableError: its key cannot be fetched."""
+        """Return the caller of a token, None if it is not valid. QuaidError: its key cannot be fetched."""
         if len(token) > MAX_TOKEN or token.count(".") != 2:
             return None
         try:
@@ -95,7 +85,7 @@ class _IssuerKeys:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="quaid-keys")
 
     async def find(self, key_id: str) -> jwt.PyJWK | None:
-        """Return a key, None if the issuer has no such key. Raises KeysUnreachableError."""
+        """Return a key, None if the issuer has no such key. Raises QuaidError where they cannot be read."""
         now = time.monotonic()
         age_s = now - self._read_at
         key = self._known.get(key_id) if age_s < MAX_AGE_S else None
@@ -107,7 +97,8 @@ class _IssuerKeys:
             await asyncio.wait([self._fetch], timeout=max(0.0, self._asked_at + FETCH_S - now))
             key = self._known.get(key_id) if self._read_at >= self._asked_at else None
         if key is None and self._read_at < self._asked_at:
-            raise KeysUnreachableError(self.issuer.issuer)
+            sentence = f"The keys of {self.issuer.issuer} could not be read. Try again in a moment."
+            raise QuaidError(sentence, code="keys_unreachable")
         return key
 
     async def _refresh(self) -> None:

@@ -92,15 +92,6 @@ IDLE_S = 0.25
 POLL_BATCH = 16
 
 
-class BranchMissingError(QuaidError):
-    """A repository has nothing to serve."""
-
-    code = "branch_missing"
-
-    def __init__(self, branch: str) -> None:
-        super().__init__(f"The repository has no branch {branch}.")
-
-
 class Upkeep:
     """The threads that update the indexes."""
 
@@ -161,7 +152,8 @@ class Upkeep:
             with folder.alone(self._config.write_s):
                 head = folder.mirror.fetch()
                 if head is None:
-                    raise BranchMissingError(vault.branch)  # noqa: TRY301 - reported like any other failure
+                    problem = f"The repository has no branch {vault.branch}."
+                    raise QuaidError(problem, code="branch_missing")  # noqa: TRY301 - reported like any other failure
                 config = self._indexes.update(folder, vault, head)
                 self._catalogue.note_indexed(vault.vault, head, config, asked)
                 folder.mirror.maintain()

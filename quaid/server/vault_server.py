@@ -94,7 +94,7 @@ class VaultServer:
 
         Raises:
             TooManyRequestsError
-            DatabaseUnreachableError, KeysUnreachableError: the token cannot be checked.
+            QuaidError: the token cannot be checked.
         """
         digest = digest_of(token)
         if digest not in self._accepted:
@@ -126,7 +126,7 @@ class VaultServer:
         """Run `job` with a vault in a worker thread, and return its future result.
 
         Raises:
-            VaultUnknownError: the caller may not read it. The future: NotIndexedError, DatabaseUnreachableError
+            VaultUnknownError: the caller may not read it. The future: QuaidError, as it is not indexed
         """
         self.check_scope(caller, name, "read")
 

@@ -225,16 +225,6 @@ MAX_OPEN = 256
 """Vaults, each as one owner sees it, that are open, with their settings; the least recently used is closed."""
 
 
-class NotIndexedError(QuaidError):
-    """A vault that was added has not been fetched yet, or cannot be."""
-
-    exit_code = 75
-    code = "not_indexed"
-
-    def __init__(self) -> None:
-        super().__init__("This vault has not been read yet. Try again in a moment.")
-
-
 class Indexes:
     """The indexes of all vaults. Safe to use from several threads."""
 
@@ -279,11 +269,11 @@ class Indexes:
         """Yield a vault as of the last indexed commit, as `caller` may see it.
 
         Raises:
-            NotIndexedError: no commit is indexed yet.
             DatabaseUnreachableError
+            QuaidError: no commit is indexed yet.
         """
         if vault.indexed is None:
-            raise NotIndexedError
+            raise QuaidError("This vault has not been read yet. Try again in a moment.", code="not_indexed")
         # Each thread has its own, so that none waits for another's question.
         key = (threading.get_ident(), vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
         with _explaining():

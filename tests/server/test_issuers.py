@@ -19,9 +19,10 @@ pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 from oauth_issuer import AUDIENCE, ISSUER, KEYS, KeyServer, make_token, publish
 from served_vaults import wait_for
 
+from quaid.errors import QuaidError
 from quaid.server import oauth
 from quaid.server.configuration import Issuer
-from quaid.server.oauth import AccessTokens, KeysUnreachableError
+from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import Caller
 
 
@@ -39,7 +40,7 @@ def open_tokens(jwks: str, owner_claim: str = "") -> AccessTokens:
 async def outcome(tokens: AccessTokens, token: str) -> Caller | str | None:
     try:
         return await tokens.find(token)
-    except KeysUnreachableError as error:
+    except QuaidError as error:
         return error.code
 
 

@@ -19,13 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from mcp.server.mcpserver.exceptions import ToolError
 from oauth_issuer import AUDIENCE, ISSUER, KEYS, make_token, publish
 
-from quaid.errors import ConfigError
+from quaid.errors import ConfigError, QuaidError
 from quaid.mcp.serving import SCOPES, ServedCall, ServedTools, current
 from quaid.server import log
 from quaid.server.configuration import Issuer, ServerConfig, load_config
 from quaid.server.limits import RateLimit, TooManyRequestsError, network_of
 from quaid.server.log import Metrics
-from quaid.server.oauth import AccessTokens, KeysUnreachableError
+from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import Caller
 from quaid.server.vault_server import VaultServer
 
@@ -82,7 +82,7 @@ def test_the_owner_is_never_that_of_the_vault_by_a_claim(tokens: AccessTokens) -
 
 def test_keys_that_cannot_be_read_are_no_refusal(tmp_path: Path) -> None:
     tokens = AccessTokens([Issuer(ISSUER, str(tmp_path / "none.json"))], AUDIENCE)
-    with pytest.raises(KeysUnreachableError):
+    with pytest.raises(QuaidError, match="keys of"):
         find(tokens, make_token())
 
 

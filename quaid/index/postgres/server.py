@@ -30,15 +30,6 @@ _NOT_COPIED = ("documents_counted", "documents_text_hash", "chunks_spread")
 _INDEXED, _IN_VAULT = r" ON (\w+) \(", r" ON quaid.\1 (vault, "
 
 
-class UnguardedRoleError(QuaidError):
-    """Row-level security does not hold for the role."""
-
-    code = "unguarded_role"
-
-    def __init__(self, role: str) -> None:
-        super().__init__(f"The role {role} sees the rows of all vaults. Connect as the one given to install().")
-
-
 def install(uri: str, server: str) -> None:
     """Make the schema in the database at `uri`, as the role that will own it, for servers with the role `server`.
 
@@ -80,7 +71,7 @@ class IndexServer:
     """The indexes of many vaults, through a pool of connections of the role of servers.
 
     Raises:
-        UnguardedRoleError: the role may see the rows of all vaults.
+        QuaidError: the role may see the rows of all vaults.
         psycopg.Error: the database cannot be reached.
     """
 
@@ -100,7 +91,8 @@ class IndexServer:
             raise
         if unguarded is not None:
             self._pool.close()
-            raise UnguardedRoleError(unguarded[0])
+            sentence = f"The role {unguarded[0]} sees the rows of all vaults. Connect as the one given to install()."
+            raise QuaidError(sentence, code="unguarded_role")
 
     def open(self, name: str, owners: Collection[str] | None = None) -> PostgresIndex:
         """Return the index of the vault called `name`, empty when it is new; with `owners` it shows what these may see,
