@@ -15,7 +15,7 @@ from typing import NamedTuple
 from quaid.agents.project_context import read_projects
 from quaid.errors import count
 from quaid.index import contents, documents
-from quaid.index.documents import list_first_paths, list_latest_facts, list_preferences
+from quaid.index.documents import list_first_paths, list_latest_facts
 from quaid.index.listing import list_rules
 from quaid.index.port import IndexConnection
 from quaid.index.scope import visible_to
@@ -124,7 +124,7 @@ def read_context(
     if index is not None:
         scope, today = visible_to(index, owners), now.date().isoformat()
         preferred = list_rules(index, scope, MAX_LISTED)
-        preferred += list_preferences(index, scope, MAX_PREFERENCES, today)
+        preferred += list_latest_facts(index, scope, MAX_PREFERENCES, today, preferences=True)
         newest = list_latest_facts(index, scope, MAX_RECENT, today)
     projects, project = read_projects(root, place, cwd)
     return SessionContext(

@@ -478,18 +478,6 @@ _HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
 _IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"
 
 
-def list_latest_facts(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
-    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
-    text ends with the day from which it is true, because the latest statement need not have the latest beginning.
-    """
-    return _list_holding(connection, scope, limit, today, _HAS_A_DAY, _NEWEST)
-
-
-def list_preferences(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
-    """Return the same of preferences: first what is pinned or verified, then what was confirmed most often."""
-    return _list_holding(connection, scope, limit, today, _IS_PREFERENCE, _WEIGHTIEST)
-
-
 def list_first_paths(connection: IndexConnection, latest: int, preferences: int) -> list[str]:
     """Return the paths of the `latest` newest facts and of as many first preferences, of whatever scope."""
     rows = connection.execute(
@@ -500,9 +488,14 @@ def list_first_paths(connection: IndexConnection, latest: int, preferences: int)
     return [path for (path,) in rows]
 
 
-def _list_holding(
-    connection: IndexConnection, scope: Scope, limit: int, today: str, which: str, order: str
+def list_latest_facts(
+    connection: IndexConnection, scope: Scope, limit: int, today: str, *, preferences: bool = False
 ) -> list[tuple[str, str]]:
+    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first; or
+    of `preferences`: first what is pinned or verified, then what was confirmed most often. A text ends with the day
+    from which it is true, because the latest statement need not have the latest beginning.
+    """
+    which, order = (_IS_PREFERENCE, _WEIGHTIEST) if preferences else (_HAS_A_DAY, _NEWEST)
     rows = connection.execute(
         # Which they are first, their texts then: asked at once, SQLite fetches the text of every fact.
         f"SELECT {WITH_CHUNK} FROM (SELECT * FROM documents d WHERE {which} AND superseded_by IS NULL "

@@ -35,10 +35,6 @@ _IS_SPOKEN_OF = (
     "WHERE target_key = called.name_key)))"
 )
 """The owner's own note of a thing at an end of an edge, or of the target of a link in a fact."""
-_CITING = (
-    "FROM json_each(:wanted) AS wanted "
-    "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER)"
-)
 _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
@@ -144,17 +140,6 @@ def list_mentions(connection: IndexConnection, doc_ids: Collection[int]) -> list
         f"UNION SELECT links.doc_id, target_key FROM links JOIN names ON name_key = target_key "
         f"JOIN documents d ON d.doc_id = names.doc_id WHERE d.kind = 'entity' AND links.{among}",
         {"wanted": json.dumps(list(doc_ids))},
-    ).fetchall()
-
-
-def list_edges_of(
-    connection: IndexConnection, doc_ids: Collection[int], relations: Collection[str]
-) -> list[tuple[str, str, str]]:
-    """Return (subject_key, relation, object_key) of the edges of `doc_ids` whose relation is one of `relations`."""
-    return connection.execute(
-        "SELECT DISTINCT subject_key, relation, object_key FROM edges "
-        f"WHERE doc_id IN {IDS} AND relation IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(doc_ids)), json.dumps(sorted(relations))),
     ).fetchall()
 
 
@@ -328,7 +313,8 @@ def citing_chunks(
     if not turns:
         return []
     return connection.execute(
-        f"SELECT ci.episode, ci.turn, ch.chunk_id {_CITING} "
+        "SELECT ci.episode, ci.turn, ch.chunk_id FROM json_each(:wanted) AS wanted "
+        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER) "
         f"JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 {scope.join_documents('ci')} "
         f"WHERE true {scope.and_documents}",
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},

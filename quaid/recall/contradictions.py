@@ -209,8 +209,10 @@ def list_opposed(
         return set()
     keys = {
         key
-        for subject, relation, target in graph.list_edges_of(connection, doc_ids, _ASKED)
-        for key, _ in _directions(relation, subject, target)
+        for listed in documents.fetch_edges(connection, doc_ids).values()
+        for subject, relation, target in listed
+        if relation in _ASKED
+        for key, _ in _directions(relation, name_key(subject), name_key(target))
     }
     if not keys:
         return set()
@@ -228,15 +230,12 @@ def list_opposed(
 
 
 def find_pairs(
-    edges: Mapping[int, Sequence[Edge]],
-    same: Mapping[str, str] | None = None,
-    around: Collection[frozenset[str]] = (),
+    edges: Mapping[int, Sequence[Edge]], same: Mapping[str, str] = {}, around: Collection[frozenset[str]] = ()
 ) -> set[tuple[int, int]]:
     """Return the newest pairs of documents, the lower doc_id first, that give one subject two objects of a
     single-valued relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it
     is known by; of two names in `around` one is a part of the other.
     """
-    same = same or {}
     states: dict[tuple[str, str], dict[str, set[int]]] = {}
     for doc_id, listed in edges.items():
         for subject, relation, target in listed:

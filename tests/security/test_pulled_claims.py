@@ -14,7 +14,7 @@ from machines import make_machines, pull, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
 from quaid.errors import QuaidError
-from quaid.index.documents import list_living, list_preferences
+from quaid.index.documents import list_latest_facts, list_living
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.decision import RunReport
 from quaid.janitor.policy import Policy
@@ -105,7 +105,7 @@ def test_a_strangers_preference_is_not_the_first(machine, tmp_path):
     push_tree(tmp_path, [("100644", PATH, LOUD.encode())])
     pull(machine)
     with machine.memory() as memory:
-        told = list_preferences(memory.index(), EVERYTHING, 2, "2026-11-26")
+        told = list_latest_facts(memory.index(), EVERYTHING, 2, "2026-11-26", preferences=True)
     assert [text.partition(" (")[0] for _, text in told] == ["Maya wants tea.", "Maya wants rum."]
 
 
