@@ -245,7 +245,7 @@ def test_a_turn_is_forgotten_alone(reader):
 def test_a_replaced_fact_holds_again(reader):
     with reader.vault.memory() as memory:
         memory.remember("Maya drinks black tea in the afternoon", replaces="01tea")
-    assert "Let it hold again" in reader.get("/memory/01tea").text
+    assert "Make it current again" in reader.get("/memory/01tea").text
     assert reader.act("/restore/01tea")[:2] == ("/memory/01tea", "restored")
     assert "no longer true" not in reader.get("/memory/01tea").text
 
