@@ -10,7 +10,6 @@ import socket
 import statistics
 import subprocess
 import time
-from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,8 +18,7 @@ from web.browsing import serve, start_browser, visit
 from web.conftest import KEYS, PORT
 from web.test_pages import Tags
 
-from quaid.resident import loopback
-from quaid.web import guard, live, server
+from quaid.web import guard, live
 from quaid.web.live import Live
 from quaid.web.rendering import render_markdown
 
@@ -267,37 +265,6 @@ def _begin(address, request: bytes) -> bytes:
     with socket.create_connection((address.hostname, address.port), timeout=30) as line:
         line.sendall(request)
         return line.recv(100)
-
-
-def test_an_hour_without_a_request_ends_it_with_a_page_open(vault, monkeypatch, capsys):
-    import threading
-
-    monkeypatch.setattr(server, "IDLE_S", 1.0)
-    monkeypatch.setattr(server.Keys, "make", classmethod(lambda _: KEYS))
-    with closing(loopback.listen(0)) as free:
-        port = free.getsockname()[1]
-    found: list[bytes] = []
-
-    def look() -> None:
-        request = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: quaid-view-{port}=cookie\r\n\r\n".encode()
-        for _ in range(100):
-            try:
-                line = socket.create_connection(("127.0.0.1", port), timeout=30)
-            except OSError:
-                time.sleep(0.05)
-                continue
-            with line:
-                line.sendall(request)
-                while part := line.recv(4096):
-                    found.append(part)
-            return
-
-    looking = threading.Thread(target=look)
-    looking.start()
-    server.serve(vault.root, port, "/", with_browser=False)
-    looking.join(10)
-    assert b"200" in found[0]
-    assert "No page was open" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("is_complete", [True, False], ids=["notified", "polled"])
