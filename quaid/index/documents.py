@@ -425,21 +425,12 @@ def list_living(connection: IndexConnection) -> list[Document]:
 
     Notes that share an id are left out, because the id is ambiguous.
     """
-    unique = "superseded_by IS NULL AND id NOT IN (SELECT id FROM documents GROUP BY id HAVING count(*) > 1)"
-    return _list_facts(connection, unique)
-
-
-def list_replaced(connection: IndexConnection) -> list[Document]:
-    """Return the facts that say that another one has replaced them, each with its first chunk, by path."""
-    return _list_facts(connection, "superseded_by IS NOT NULL")
-
-
-def _list_facts(connection: IndexConnection, condition: str) -> list[Document]:
     rows = connection.execute(
         f"SELECT {WITH_CHUNK}, "
         "NOT EXISTS (SELECT 1 FROM chunks more WHERE more.doc_id = d.doc_id AND more.ordinal = 1) "
         "FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
-        f"WHERE kind = 'fact' AND {condition} ORDER BY path"
+        "WHERE kind = 'fact' AND superseded_by IS NULL "
+        "AND id NOT IN (SELECT id FROM documents GROUP BY id HAVING count(*) > 1) ORDER BY path"
     )
     return [Document(*row) for row in rows]
 

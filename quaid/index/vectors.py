@@ -320,18 +320,13 @@ class VectorMatrix:
 
     def compare_newest(self, connection: IndexConnection, row: EmbedderRow, query: Any) -> list[float]:
         """Return the cosine similarity of the newest chunks that have a vector, a sample of all. Ask after `search`."""
-        cosines: list[float] = (self.sample(connection, row, SAMPLE) @ query).tolist()
-        return cosines
-
-    def sample(self, connection: IndexConnection, row: EmbedderRow, count: int) -> npt.NDArray[np.float32]:
-        """Return the vectors of the `count` newest chunks that have one. Call it after `search`."""
-        state = connection.name, connection.version(), row.table, count, self._numbers is None
+        state = connection.name, connection.version(), row.table, self._numbers is None
         if self._sampled[0] != state:
             held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held ORDER BY chunk_id DESC LIMIT ?"
-            newest = [chunk_id for (chunk_id,) in connection.execute(held, (count,))]
+            newest = [chunk_id for (chunk_id,) in connection.execute(held, (SAMPLE,))]
             self._sampled = state, self.vectors(connection, row, newest)[1]
-        sample: npt.NDArray[np.float32] = self._sampled[1]
-        return sample
+        cosines: list[float] = (self._sampled[1] @ query).tolist()
+        return cosines
 
     def _held(self, chunk_ids: Collection[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Return those of `chunk_ids` that have a vector, and their rows."""

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import re
 import secrets
 import signal
@@ -421,7 +422,7 @@ def serve(server: VaultServer) -> None:
         signal.signal(number, lambda *_: None)  # uvicorn raises it once more in the end
     log.write_line("started", server=config.identity, port=config.port)
     app = make_app(server)
-    log.silence_libraries()
+    logging.basicConfig(handlers=[log.ContentlessHandler()], level=logging.WARNING, force=True)
     uvicorn.run(
         app,
         host=config.host,

@@ -116,7 +116,7 @@ def pack(
     trimmed = next((hit for hit in unshown if page.put_trimmed(hit)), None)
     ranked = [hit for hit in hits if hit.id in shown or hit is trimmed]
     for neighbour in _in_order_of_need(ranked):
-        page.put(_neighbour_entry(neighbour))
+        page.put(_entry_of(neighbour))
     remarks = [LEGEND] if page.has_context else []
     remarks += [_completeness(len(ranked), len(hits), more=more)] if asks_list and ranked else []
     shown_hits = tuple(replace(original[hit.id], beside=page.shown_neighbours(hit)) for hit in ranked)
@@ -168,7 +168,7 @@ def _most_worth_first(hits: Sequence[Hit]) -> list[tuple[Hit, _Entry]]:
             else:
                 continue
             other = at_place.get((each.path, each.ordinal))
-            offers.append((min(own, worth), other or hit, _entry_of(other) if other else _neighbour_entry(each)))
+            offers.append((min(own, worth), other or hit, _entry_of(other or each)))
     offers.sort(key=lambda offer: -offer[0])
     return [(hit, entry) for _, hit, entry in offers]
 
@@ -213,9 +213,11 @@ def _is_explaining(hit: Hit, other: Neighbour) -> bool:
     return other.cited or (asks and other.ordinal == hit.ordinal + 1) or (answers and other.ordinal == hit.ordinal - 1)
 
 
-def _entry_of(hit: Hit) -> _Entry:
-    entry = _Entry(hit.path, hit.ordinal, hit.text, hit.heading, hit.turn, hit.speaker, hit.created, hit)
-    if hit.kind != "fact":
+def _entry_of(found: Hit | Neighbour) -> _Entry:
+    hit = found if isinstance(found, Hit) else None
+    place = found.path, found.ordinal, found.text, found.heading
+    entry = _Entry(*place, found.turn, found.speaker, found.created, hit)
+    if hit is None or hit.kind != "fact":
         return entry
     cited = [each for each in hit.beside if each.cited]
     if not cited:
@@ -223,10 +225,6 @@ def _entry_of(hit: Hit) -> _Entry:
     home = cited[0].path
     places = frozenset(each.ordinal for each in cited if each.path == home)
     return replace(entry, path=home, ordinal=max(places), heading=cited[0].heading, is_fact=True, cited=places)
-
-
-def _neighbour_entry(other: Neighbour) -> _Entry:
-    return _Entry(other.path, other.ordinal, other.text, other.heading, other.turn, other.speaker, other.created)
 
 
 class _Page:

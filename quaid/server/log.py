@@ -47,11 +47,6 @@ class ContentlessHandler(logging.Handler):
         write_line("library", problem=f"{record.name}: {kind}")
 
 
-def silence_libraries() -> None:
-    """Log warnings and errors of libraries by `ContentlessHandler`."""
-    logging.basicConfig(handlers=[ContentlessHandler()], level=logging.WARNING, force=True)
-
-
 def write_line(event: str, *, to: TextIO | None = None, **fields: str | float | None) -> None:
     """Write one line, without fields that are None. ValueError: a field is not one of `FIELDS`."""
     if unknown := fields.keys() - FIELDS:

@@ -154,7 +154,7 @@ ASKED = {
     "latest": lambda i: documents.list_latest_facts(i, visible_to(i, ["maya"]), 9, "2026-11-20"),
     "first paths": lambda i: documents.list_first_paths(i, 5, 5), "stems": lambda i: fulltext.list_stems(i, "milkk"),
     "words": lambda i: fulltext.list_words(i, "milk"), "waiting": vectors.count_missing,
-    "sample": lambda i: VectorMatrix().sample(i, vectors.active_embedder(i), 8).tolist(),
+    "newest by likeness": lambda i: VectorMatrix().compare_newest(i, vectors.active_embedder(i), ByWords().embed_query("milk")),
     "after": lambda i: vectors.list_after(i, vectors.active_embedder(i), 5),
 }  # fmt: skip
 

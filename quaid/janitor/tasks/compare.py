@@ -30,7 +30,7 @@ from quaid.config import own_names
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import fulltext, graph, vectors
-from quaid.index.documents import Document, find_protected, list_living, list_replaced, list_replaced_by
+from quaid.index.documents import Document, find_documents, find_protected, list_living, list_replaced_by
 from quaid.index.scope import Scope
 from quaid.index.vectors import VectorMatrix
 from quaid.janitor import fact_edits
@@ -176,7 +176,7 @@ class PairFinder:
         """
         by_name = {note_name(fact.path): fact for fact in self.facts}
         found: list[Pair] = []
-        for old in list_replaced(self._index):
+        for old in find_documents(self._index, "kind = 'fact' AND superseded_by IS NOT NULL", with_text=True):
             winner = by_name.get(note_name(old.superseded_by or ""))
             if winner is None:
                 continue
