@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from story import tell_story
+from story import tell_story, tell_yesterday
 from vaults import be_calm
 from web.browsing import NARROW, start_browser, visit
 
@@ -60,6 +60,7 @@ def main() -> None:
         for name in ("CONFIG", "STATE"):
             patch.setenv(f"QUAID_{name}_DIR", str(place / name.lower()))
         vault = tell_story(place / "quaid", patch)
+        session = tell_yesterday(vault, patch)
         with vault.memory() as memory:
             milk = next(
                 hit.id
@@ -70,6 +71,8 @@ def main() -> None:
             for question in QUESTIONS:
                 memory.recall(question)
         wide = {
+            "today": "/",
+            "agent-session": f"/sessions/{session}",
             "ask": f"/ask?q={quote(QUESTIONS[0])}",
             "memories": "/memories?kind=fact",
             "memory": f"/memory/{milk}",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,74 @@ def tell_story(root: Path, patch: pytest.MonkeyPatch) -> Vault:
     patch.setenv("QUAID_MODELS_PROVIDER", "none")
     _date_commits(root, days)
     return Vault(root)
+
+
+PROMPTS = {
+    "When is Biscuit at Dr. Ruiz, and how much food does he get?": "He gets 150 grams a day, and Dr. Ruiz sees him this week.",
+    "How does Harbour queue its jobs?": "In one Postgres with a queue table and SKIP LOCKED.",
+    "What should I bring Ines for her birthday?": "You wanted to give her a book about tides, I think.",
+}
+"""What Maya asks Claude Code this morning, and its answers."""
+
+
+def tell_yesterday(vault: Vault, patch: pytest.MonkeyPatch) -> str:
+    """What happened yesterday and today: a talk, a night, a session of Claude Code, and an edit that is not committed.
+    Return the name of the session.
+    """
+    now = datetime.now(UTC)
+    evening, week = now.replace(hour=20, minute=40) - timedelta(days=1), now + timedelta(days=4)
+    soon, plan = f"{now + timedelta(days=2):%-d %B %Y}", f"{week:%-d %B %Y}"
+    said = [
+        f"Biscuit is at Dr. Ruiz again on {soon}, for his teeth. Tom takes him there.",
+        "Shall I remind you the day before?",
+        f"Please. And Nadia and I present Kestrel at the port authority on {plan}, at ten.",
+        "Good luck with it. Anything to prepare?",
+        "The drift of the sensors. Ben has measured it again: it is one centimetre a week now.",
+    ]
+    model = Model()
+    model.learned["teeth"] = {"v": 1, "names": [], "facts": [
+        fact(f"Biscuit is at Dr. Ruiz on {soon} for his teeth", "t1", "Biscuit > patient_of > Dr. Ruiz", kind="event", valid_from=f"{now + timedelta(days=2):%Y-%m-%d}"),
+        fact("Tom Okafor takes Biscuit to Dr. Ruiz", "t1", "Tom Okafor > has_pet > Biscuit"),
+        fact(f"Maya Chen and Nadia Haddad present Kestrel at the port authority on {plan} at ten", "t3", "Nadia Haddad > works_on > Kestrel", kind="event", project="kestrel", valid_from=f"{week:%Y-%m-%d}"),
+        fact("Kestrel's sensors drift by one centimetre a week", "t5", project="kestrel"),
+    ]}  # fmt: skip
+    for name, value in {
+        "QUAID_MODELS_PROVIDER": "anthropic", "QUAID_MODELS_URL": model.url, "QUAID_MODELS_DEEP": "wise",
+        "QUAID_MODELS_FAST": "quick", "QUAID_HOME": str(vault.root),
+    }.items():  # fmt: skip
+        patch.setenv(name, value)
+    with vault.memory() as memory:
+        memory.extract(_write_talk(vault.root.parent / "teeth.jsonl", "teeth", evening.isoformat(), said))
+        memory.janitor.run(RunOptions(), min(now, now.replace(hour=3, minute=30)))
+    session = "5f0c7c52-2b1e-4a55-9f0e-6f6a4d0f7a11"
+    lines: list[dict] = []
+    _call_hook("session-start", session_id=session, source="startup")
+    for prompt, answer in PROMPTS.items():
+        _call_hook("user-prompt-submit", session_id=session, prompt=prompt)
+        lines.append({"type": "user", "message": {"role": "user", "content": prompt}})
+        lines.append(
+            {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": answer}]}}
+        )
+    transcript = vault.root.parent / "claude.jsonl"
+    with transcript.open("w", encoding="utf-8") as file:
+        for n, line in enumerate(lines):
+            about = {"uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session}
+            at = datetime.now(UTC).isoformat()
+            file.write(f"{json.dumps({**line, **about, 'timestamp': at, 'isSidechain': False, 'cwd': '/x'})}\n")
+    patch.setenv("QUAID_MODELS_PROVIDER", "none")
+    with vault.memory() as memory:
+        memory.extract(transcript)
+        memory.recall("Who leads Harbour?", door="mcp", session="cursor-vscode")
+    model.close()
+    note = next((vault.root / "entities").glob("Biscuit.md"))
+    note.write_text(f"{note.read_text(encoding='utf-8').rstrip()}\n\nHe likes carrots.\n", encoding="utf-8")
+    return session
+
+
+def _call_hook(event: str, **fields: str) -> None:
+    fields |= {"cwd": "/", "transcript_path": str(Path.home() / ".claude" / "projects" / "x" / "none.jsonl")}
+    command = [sys.executable, "-m", "quaid", "hook", event]
+    subprocess.run(command, input=json.dumps(fields).encode(), capture_output=True, check=True)
 
 
 def _write_sources(folder: Path) -> Path:

@@ -134,7 +134,8 @@ def build_prompt_context(
         return HookAnswer()
     text = "\n".join([shown.text, *conflicts])
     news = notify_recalled(root, settings.notifications, shown.hits)
-    return HookAnswer(wrap_memory(text), news, given={"ids": list(dict.fromkeys(shown_ids))} if is_retained else {})
+    ids = {"ids" if is_retained else "shown": list(dict.fromkeys(shown_ids))}
+    return HookAnswer(wrap_memory(text), news, given={**ids, "asker": settings.owner, "tokens": tokens(text)})
 
 
 def _select(

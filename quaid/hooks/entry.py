@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,10 @@ def _finish(
         hook_log.write(state, name, (time.perf_counter() - started) * 1000, problem)
     if root is None or not (text and found.given and session):
         return None
-    return sessions.plan_record(state_folder(root), admit(str(session)).text, found.given)
+    programs = re.findall(r"/\.(claude|codex|gemini|openclaw)/", _field(event, "transcript_path"))
+    host = admit(_field(event, "host")[:60]).text or "".join(programs[:1])
+    whose = {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "session": admit(str(session)).text, "host": host}
+    return sessions.plan_record(state_folder(root), whose["session"], {**whose, **found.given})
 
 
 # -- the answer to each event ----------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def begin(root: Path, session: str, longest: int, cwd: str, memory: Memory | Non
         return HookAnswer(problem=str(problem or ""))
     text = memory.context(None, longest, cwd) if memory else _build_context(root, settings, longest, cwd)
     # Facts are given as they are, notes without markup.
-    given = {"text": f"{text}\n{markdown.plain(text)}"} if session and text else {}
+    given = {"text": f"{text}\n{markdown.plain(text)}", "asker": settings.owner} if session and text else {}
     return HookAnswer(text, problem=str(problem or ""), given=given)
 
 

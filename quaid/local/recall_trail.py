@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 LOG_FILE = "recall.log"
 MAX_BYTES = 1_000_000
 MAX_LEFT_OUT = 20
-MAX_LISTED = 20
-"""Recalls that `list_given` reads."""
 
 
 class Reasons(NamedTuple):
@@ -89,17 +86,12 @@ def add(
 
 def read_last(state: Path, session: str | None = None, askers: Collection[str] | None = None) -> Reasons | None:
     """Return the last recall, or the last of `session`, of those by one of `askers`; None where there is none."""
-    asked = (entry for entry in _read_back(state) if askers is None or entry.asker in askers)
+    asked = (entry for entry in list_recalls(state) if askers is None or entry.asker in askers)
     return next((entry for entry in asked if session is None or entry.session == session), None)
 
 
-def list_given(state: Path) -> list[str]:
-    """Return the ids of what the last recalls gave."""
-    return [given[0] for recall in islice(_read_back(state), MAX_LISTED) for given in recall.given]
-
-
-def _read_back(state: Path) -> Iterator[Reasons]:
-    """Yield what the log holds, the last first; lines that cannot be read are left out."""
+def list_recalls(state: Path) -> Iterator[Reasons]:
+    """Yield the recalls of the log, the last first; lines that cannot be read are left out."""
     path = state / LOG_DIR / LOG_FILE
     for each in (path, path.with_name(f"{LOG_FILE}.1")):
         with suppress(OSError):

@@ -254,7 +254,8 @@ class MemoryTools(Tools):
         options = _read_filters(kinds, project, date_from, date_to)
         options |= {"at": parse_date(at, end=True), "superseded": superseded, "recent": recent or not query.strip()}
         options |= {"limit": limit, "as_of": as_of, "budget": budget, "with_ids": ids, "comparable": True}
-        options |= {"with_neighbours": True, "door": "mcp"}
+        params = context.session.client_params
+        options |= {"with_neighbours": True, "door": "mcp", "session": params and params.client_info.name[:60]}
         report = reporter(context)
         missing = [] if await self._workers.wait_for_extractions(report) else [_STILL_LEARNING]
         if (federation := self._workers.federation) is not None:

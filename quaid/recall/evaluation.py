@@ -26,6 +26,7 @@ _TURN = re.compile(r"(?P<note>.+)#\^?t(?P<turn>\d+)")
 _MIN_ID_PART = 4
 _NOT_AS_ASKED = ("config", "stale", "removals")
 """The degradation when the settings are not the owner's, or the index that answered is behind the files."""
+NOT = "not "
 _JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
 
 
@@ -144,18 +145,18 @@ def find_expected(hits: Sequence[Hit], reference: str, targets: Collection[str] 
 
     A reference is what `quaid get` takes: an id or four characters or more from either end of it, a path, a name, the
     session of a conversation, or one turn of it (`20-1402-2f1c9a#t3`), each also as a link. Aliases and the ids of
-    episodes are not part of a hit: `targets` are the paths that the index resolves, from `list_targets`.
+    episodes are not part of a hit: `targets` are the paths that `list_targets` finds. After `not `, 1 if none fits.
     """
+    if reference.startswith(NOT):
+        return None if find_expected(hits, reference.removeprefix(NOT), targets) else 1
     note, turn = parse_reference(reference)
-    for rank, hit in enumerate(hits, 1):
-        if turn in {None, hit.turn} and (hit.path in targets or _is_named(hit, note)):
-            return rank
-    return None
+    named = (turn in {None, hit.turn} and (hit.path in targets or _is_named(hit, note)) for hit in hits)
+    return next((rank for rank, is_it in enumerate(named, 1) if is_it), None)
 
 
 def list_targets(connection: IndexConnection, reference: str) -> frozenset[str]:
     """Return the paths of the notes that `reference` resolves to in this index; empty if it has no such note."""
-    return frozenset(target.document.path for target in references.resolve(connection, reference))
+    return frozenset(target.document.path for target in references.resolve(connection, reference.removeprefix(NOT)))
 
 
 def parse_reference(reference: str) -> tuple[str, int | None]:
@@ -186,8 +187,7 @@ def check_decidable(answer: Recall) -> None:
     Raises:
         CouldNotAskError
     """
-    missing = [name for name in answer.degraded if name in _NOT_AS_ASKED]
-    if missing:
+    if missing := [name for name in answer.degraded if name in _NOT_AS_ASKED]:
         raise CouldNotAskError(f"The answer is not that of this vault ({', '.join(missing)}). Try: quaid sync")
 
 

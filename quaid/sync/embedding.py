@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -204,7 +205,8 @@ class Embedding:
         done = 0
         while total:
             if is_newest:
-                batch = vectors.list_pending(connection, size, recall_trail.list_given(state_folder(self._root)))
+                recalls = islice(recall_trail.list_recalls(state_folder(self._root)), 20)
+                batch = vectors.list_pending(connection, size, [given[0] for each in recalls for given in each.given])
             else:
                 batch = vectors.list_missing(connection, row, size)
             if not batch:

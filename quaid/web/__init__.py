@@ -12,7 +12,7 @@ Begin with routes.py, the table of all pages and actions.
 #    Moments are printed by `when` or `clock`, in the zone of the reader; `moment` is for texts without elements. A text
 #    of a note or a person has `dir="auto"` on its element.
 # 3. routes.py: a `Page`. One with a `title` is in the navigation, in the order of the table: the first four are always
-#    visible, the others are in a menu on a narrow screen. The address / leads to `FIRST_PAGE`.
+#    visible, the others are in a menu on a narrow screen.
 # 4. A change of the memory is an `Action` there: a function `do(memory, form, request)` that returns where to go next,
 #    or a `Shown` page if it cannot be done as it is. Its form has `{{ form_token() }}` in it and posts; guard.py has
 #    checked all else before the function is called.

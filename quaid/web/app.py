@@ -25,7 +25,7 @@ from quaid.timeline.undo import ChangeNotFoundError
 from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, own_address, without_message
 from quaid.web.guard import CAN_REPEAT, FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
-from quaid.web.routes import ACTIONS, FILES, FIRST_PAGE, MESSAGES, PAGES, Action, Page, View
+from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, Page, View
 from quaid.web.templating import make_environment, to_json
 
 HERE = Path(__file__).parent
@@ -52,7 +52,6 @@ class Site:
     def routes(self) -> list[Route | Mount]:
         return [
             *(self._route(page.path, page, is_slow=page.is_slow) for page in PAGES),
-            Route("/", lambda _: RedirectResponse(FIRST_PAGE, 303)),
             *(self._route(action.path, action, is_slow=action.is_slow) for action in ACTIONS),
             *(self._route(path, view) for path, view in FILES.items()),
             Route(LIVE, self._live.answer),
@@ -80,8 +79,8 @@ class Site:
         """Get ready for the first page, then for the first question; close the memories in the end."""
 
         def prepare(memory: Memory) -> None:
-            request = Request({"type": "http", "method": "GET", "path": FIRST_PAGE, "query_string": b"", "headers": []})
-            self._respond(next(page for page in PAGES if page.path == FIRST_PAGE), memory, request)
+            request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
+            self._respond(PAGES[0], memory, request)
 
         # What fails here fails again, with a message, when a page is requested.
         self._reading.submit(prepare)

@@ -27,7 +27,9 @@ from quaid.web.pages.projects import (
     show_projects,
 )
 from quaid.web.pages.review import answer_question, count_open, show_review
+from quaid.web.pages.sessions import mark_irrelevant, show_agent_session, show_sessions
 from quaid.web.pages.timeline import show_session, show_timeline
+from quaid.web.pages.today import show_today
 
 View = Callable[[Memory, Request], Any]
 
@@ -56,13 +58,13 @@ class Action(NamedTuple):
     is_slow: bool = False
 
 
-FIRST_PAGE = "/ask"
-"""The page that `/` leads to."""
 PAGES = (
+    Page("/", "today.html", show_today, "Today"),
     Page("/ask", "ask.html", show_ask, "Ask"),
     Page(MEMORIES, "memories.html", show_memories, "Memories"),
     Page("/review", "review.html", show_review, "Review", count_open),
     Page("/timeline", "timeline.html", show_timeline, "Timeline"),
+    Page("/sessions", "sessions.html", show_sessions, "Sessions"),
     Page("/graph", "graph.html", show_graph, "Graph"),
     Page("/nights", "nights.html", show_nights, "Nights"),
     Page("/projects", "projects.html", show_projects, "Projects"),
@@ -73,6 +75,7 @@ PAGES = (
     Page("/nights/{run}", "night.html", show_night),
     Page("/change/{commit}", "change.html", show_change),
     Page("/session/{reference:path}", "session.html", show_session),
+    Page("/sessions/{name:path}", "agent_session.html", show_agent_session),
     Page("/health/fading", "fading.html", show_fading, is_slow=True),
     Page("/health/checks", "checks.html", show_checks, is_slow=True),
     Page("/projects/{name}", "project.html", show_project),
@@ -93,6 +96,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("/cut", cut_relation),
     Action("/review/answer", answer_question),
     Action("/undo", undo),
+    Action("/sessions/irrelevant", mark_irrelevant),
     Action("/health/gaps/answer", answer_gap),
     Action("/health/gaps/leave-out", leave_out_gap),
     Action("/projects/confirm", confirm, is_slow=True),
@@ -133,6 +137,7 @@ MESSAGES: dict[str, str] = {
     "undone": "Undone. The undo is a commit that you can undo too.",
     "undone_partly": "Undone, except for later changes, which stay.",
     "answer_waits": "Your answer is saved. Another run is in progress, or a note has changed: the next run applies it.",
+    "irrelevant": "Marked as not relevant. It is an example for quaid eval now; the memory itself has not changed.",
     "nothing_undone": "Nothing to undo: it is already undone, or it changed no note.",
     "gap_answered": "Remembered. The question is closed.",
     "gap_unfound": "Remembered, but the question does not find it. Edit the answer to use words of the question.",

@@ -66,7 +66,8 @@ def main() -> None:
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             for name, path in {
-                "newest": "/ask", "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "today": "/", "sessions": "/sessions", "newest": "/ask",
+                "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
                 "person": f"/memory/{person}", "facts of a theme": f"/memory/{person}?theme=home&page=2",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
                 "memories": "/memories", "memories, facts": "/memories?kind=fact&sort=-strength",
@@ -97,7 +98,7 @@ def _time_start(root: Path) -> dict[str, float]:
             time.sleep(number % 2)
             asked = time.perf_counter()
             with httpx.Client(follow_redirects=True) as browser:
-                assert "Ask" in browser.get(address).text
+                assert "Today" in browser.get(address).text
             took[name].append(1000 * (time.perf_counter() - asked))
             server.terminate()
     return {name: statistics.median(times) for name, times in took.items()}

@@ -18,9 +18,9 @@ def in_zone(monkeypatch):
     time.tzset()
 
 
-def test_the_address_without_a_path_leads_to_the_first_page(client):
-    answer = client.get("/", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/ask")
+def test_the_address_without_a_path_is_today(client):
+    links = Tags(client.get("/").text).named("a")
+    assert [link["href"] for link in links if link.get("aria-current") == "page"] == ["/"]
 
 
 def test_every_page_names_the_vault_in_its_header_and_title(client, seen_vault):

@@ -20,7 +20,7 @@ from quaid.report.health import parse_day
 from quaid.text.invisible import escaped
 from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
-from quaid.web.answer import Context, Form, Shown, go_to_written, page_number
+from quaid.web.answer import Context, Form, Shown, go_to_written, own_address, page_number
 from quaid.web.pages.person import describe_entity
 from quaid.web.pages.review import list_questions
 from quaid.web.rendering import read_part, render_markdown, render_note, render_reason
@@ -197,7 +197,8 @@ def commit_change(memory: Memory, form: Form, request: Request) -> str | Shown:
     written = memory.writer.commit_edit(view.document.path)
     if form.get("then") == "forget":
         return forget(memory, form, request)
-    return go_to_written(memory_path(view.document.id), written, "committed")
+    there = own_address(form.get("back", "")) or memory_path(view.document.id)
+    return go_to_written(there, written, "committed")
 
 
 def restore(memory: Memory, _: Form, request: Request) -> str:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from quaid.errors import UsageError
 from quaid.index import listing as days
 from quaid.index.listing import DatedFact
+from quaid.local import sessions
 from quaid.memory import Memory
 from quaid.model import Kind
 from quaid.text import dates
@@ -22,6 +23,7 @@ from quaid.text.endings import tell_days
 from quaid.text.zones import local_now
 from quaid.vault.notes import format_day
 from quaid.web.answer import Context, page_number
+from quaid.web.pages.sessions import session_path
 from quaid.web.templating import read_local
 
 TIMELINE = "/timeline"
@@ -137,8 +139,10 @@ def show_session(memory: Memory, request: Request) -> Context:
     turns = days.read_turns(index, document, numbers[MAX_TURNS * (page - 1) :][:MAX_TURNS])
     drawn = days.list_extracted(index, document.path, document.session)
     facts = {number: [fact for _, fact in those] for number, those in groupby(drawn, itemgetter(0))}
+    session = document.session or ""
     return {
         "document": document,
+        "given": session_path(session) if session and sessions.read(memory.state, session) != sessions.Given() else "",
         "turns": [(turn, facts.get(turn.turn, [])) for turn in turns],
         "whole": facts.get(None, []) if page == 1 else [],
         "drawn": len({fact.id for _, fact in drawn}),
