@@ -410,7 +410,7 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
         one.get_by_role("button", name="Save").click()
         one.get_by_text("Saved as a commit.").wait_for()
         other.bring_to_front()
-        other.get_by_text("The note has changed on disk meanwhile").wait_for()
+        other.get_by_text("The note has changed on disk.").wait_for()
         with other.expect_event("response", lambda answer: answer.status == 409):
             other.get_by_role("button", name="Save").click()
         other.get_by_role("heading", name="Two versions of one note").wait_for()
@@ -438,7 +438,7 @@ def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(b
     with visit(browser, vault, java_script_enabled=False) as site:
         tab = site.open("/edit/01milk")
         tab.get_by_role("button", name="Save").click()
-        tab.get_by_text("Nothing was changed").wait_for()
+        tab.get_by_text("Nothing to change").wait_for()
         assert (vault.root / "facts/milk.md").read_bytes() == data
         tab.get_by_role("link", name="Edit").click()
         text = tab.get_by_label("The note with its frontmatter")
