@@ -91,9 +91,12 @@ class Timeline:
         """
         return [logged.commit for logged in reversed(undo.find_commits(self._git, reference))]
 
-    def undo(self, reference: str | None = None, *, anybodys: bool = False, dry_run: bool = False) -> Undone:
+    def undo(
+        self, reference: str | None = None, *, anybodys: bool = False, dry_run: bool = False, reopens: bool = False
+    ) -> Undone:
         """Take back a run, a commit, Quaid's last decision about a note, or without `reference` the last change that
-        Quaid made, but for what was changed since. What the janitor decided is not proposed again.
+        Quaid made, but for what was changed since. What the janitor decided is not proposed again, unless it
+        `reopens` the question that the owner answered.
 
         Raises:
             BadInputError: there is no such thing, it is not Quaid's (but `anybodys` may be undone), or all of it was
@@ -116,7 +119,9 @@ class Timeline:
 
         def plan() -> WritePlan:
             versions = undo.read_versions(git, found)
-            edits, stays = undo.plan_undo(versions, undo.Present(self.vault, found), is_night=undo.is_run(found))
+            edits, stays = undo.plan_undo(
+                versions, undo.Present(self.vault, found), is_night=undo.is_run(found), reopens=reopens
+            )
             seen = [path for path in stays if self.views.may_see(path, files.read_note(self._root, path) or b"")]
             remaining = {path: stays[path] for path in seen}
             if stays and not edits:

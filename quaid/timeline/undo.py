@@ -203,20 +203,22 @@ def is_run(undone: Sequence[VaultCommit]) -> bool:
 
 
 def plan_undo(
-    versions: Mapping[str, Versions], now: Present, *, is_night: bool
+    versions: Mapping[str, Versions], now: Present, *, is_night: bool, reopens: bool = False
 ) -> tuple[tuple[Edit, ...], dict[str, list[str]]]:
     """Return the edits that take back what made each file's `after` of its `before`, none where all of it is undone
-    already; and by path the lines that stay because they were changed since, none for a whole note.
+    already; and by path the lines that stay because they were changed since, none for a whole note. An answer that
+    changed no note is open again, with `reopens` every answer.
     """
+    reopens = reopens or all(map(asks, versions))
     edits: list[Edit] = []
     kept: dict[str, list[str]] = {}
     for path, version in sorted(versions.items()):
         if is_night and asks(path):
-            # A question that nobody has answered goes along with its decision, and an answered one is open again.
+            # Of what comes along with decisions only questions that nobody has answered go.
             current, (before, after) = now.read(path), version
             if before is None and current is not None and current == after:
                 edits.append(Edit(path, current, None))
-            question = read_question(path, before) if before and after is current is None else None
+            question = read_question(path, before) if reopens and before and after is current is None else None
             edits += [Edit(path, None, tick(question, None))] if question and question.answer else []
             continue
         edit, lines = _plan_note(path, version, now)

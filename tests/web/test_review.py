@@ -227,7 +227,7 @@ def test_an_answer_is_carried_out_at_once_and_one_click_takes_it_back(owner):
     assert vault.status() == ""
     assert len(read_cards(reader)) == len(keys) - 2
     assert 'id="answered"' not in reader.get("/review")
-    told = reader.post("/undo", commit=there.split("commit=")[1].split("#")[0], back="/review")
+    told = reader.post("/undo", commit=there.split("commit=")[1].split("#")[0], back="/review", reopens="1")
     assert told == f"/review?said=undone&commit={vault.head()}"
     assert "superseded_by" not in (vault.root / "facts/allergy.md").read_text()
     assert not (vault.root / "facts/learned4.md").exists()
@@ -242,7 +242,7 @@ def test_an_undone_answer_is_an_open_question_again(owner, text, given, other):
     for each in (given, given, other):
         there = answer(reader, text, each)
         assert "said=answered" in there
-        reader.post("/undo", commit=there.split("commit=")[1], back="/review")
+        reader.post("/undo", commit=there.split("commit=")[1], back="/review", reopens="1")
         assert vault.notes() == before
     with vault.memory() as memory:  # and no veto is left
         assert not memory.janitor.run(RunOptions()).asked

@@ -129,7 +129,7 @@ def show_night(memory: Memory, request: Request) -> Context:
 
 def undo(memory: Memory, form: Form, _: Request) -> str:
     """Undo the commit or night of the form, except what changed since; return the way back, or to the new commit."""
-    done = memory.timeline.undo(form.get("commit", ""), anybodys=True)
+    done = memory.timeline.undo(form.get("commit", ""), anybodys=True, reopens="reopens" in form)
     message = "nothing_undone" if done.commit is None else "undone_partly" if done.kept else "undone"
     if back := own_address(form.get("back", "")):
         return go_to(back, message, done.commit)
