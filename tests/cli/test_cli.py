@@ -281,7 +281,7 @@ class TestCommands:
         shape = answer("demo", "--path", str(tmp_path / "demo"))
         assert [step["exit_code"] for step in shape["steps"]] == [0] * len(shape["steps"])
         story = "\n".join(step["command"] + "\n" + step["output"] for step in shape["steps"])
-        for said in ("almond milk", "Confirmed", "Maya has_pet Biscuit", "Restored", "files changed"):
+        for said in ("almond milk", "Already remembered", "Maya has_pet Biscuit", "Restored", "files changed"):
             assert said in story
         assert quaid("demo", "--path", str(tmp_path / "demo"))[0] == 1
 

@@ -7,7 +7,6 @@ import os
 import signal
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 from command_line import quaid
@@ -16,8 +15,9 @@ from vaults import wait_for
 
 from quaid import Memory
 from quaid.cli.background import run_embedding
-from quaid.embed import fetch_weights
+from quaid.embed import Embedder, fetch_weights
 from quaid.index import vectors
+from quaid.index.port import EmbedderRow
 from quaid.local import locks
 from quaid.place import state_folder
 from quaid.settings import EmbeddingSettings
@@ -212,19 +212,20 @@ def test_a_question_that_is_being_answered_when_the_sets_change_places_is_answer
     with Memory.open(large) as memory:
         memory.sync()
     monkeypatch.setenv("QUAID_EMBEDDING_MODEL", models["other"])
-    real, changed = vectors.active_embedder, []
-
-    def overtaken(connection: apsw.Connection) -> vectors.EmbedderRow | None:
-        row = real(connection)
-        if not changed:
-            changed.append(row)
-            run_embedding(large)  # on a connection of its own
-        return row
+    changed: list[EmbedderRow] = []
 
     with Memory.open(large) as memory:
+        real = memory.embedding.embedder_of
+
+        def overtaken(row: EmbedderRow) -> Embedder | None:
+            if not changed:
+                changed.append(row)
+                run_embedding(large)  # on a connection of its own
+            return real(row)
+
         memory.recall("kiln", keyword_only=True)
-        monkeypatch.setattr("quaid.recall.retrieval.vectors.active_embedder", overtaken)
+        monkeypatch.setattr(memory.embedding, "embedder_of", overtaken)
         assert channels(memory, "tea")[0] == {"keyword", "vector"}
         assert channels(memory, "tea")[0] == {"keyword", "vector"}
-        assert real(memory.index()).fingerprint != changed[0].fingerprint
+        assert vectors.active_embedder(memory.index()).fingerprint != changed[0].fingerprint
     assert not list(state_folder(large).glob("*.damaged"))

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import shutil
 import tempfile
 import threading
@@ -36,7 +37,7 @@ class App:
         from quaid.server.vault_server import VaultServer
 
         folder = Path(tempfile.mkdtemp(prefix="q-fz-"))
-        log.silence_libraries()
+        logging.basicConfig(handlers=[log.ContentlessHandler()], level=logging.WARNING, force=True)
         postgres = Postgres(folder / "pg")
         host = GitHost(folder / "git")
         config = folder / "server.toml"

@@ -101,6 +101,6 @@ def test_hooks(cited: Vault, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_the_page(cited: Vault) -> None:
     with TestClient(make_app(cited.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
         client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
-        assert STATED in client.get("/", params={"q": ASKED}).text
+        assert STATED in client.get("/ask", params={"q": ASKED}).text
         for path in ("/memory/01ferry", "/memory/e0", "/memory/e1"):
             assert client.get(path).status_code == 200, path

@@ -117,7 +117,7 @@ def test_the_focused_entity_is_told_with_its_facts(graph_client):
         ("?on=soon", "is not a date"),
         ("?hops=9", "is not a number of steps"),
         ("?page=99999999999&hops=1", "As a table"),
-        ("?relation=unheard_of", "Nothing fits"),
+        ("?relation=unheard_of", "No entity matches"),
     ],
 )
 def test_what_cannot_be_shown_is_a_sentence(graph_client, query, sentence):

@@ -83,7 +83,12 @@
     chosen = undefined;
     show(link.href).then(fill);
   });
-  window.addEventListener("popstate", () => { fill(); show("", { isNew: false }); });
+  // First, and alone: htmx would replace the page, and with it the drawing.
+  window.addEventListener("popstate", (event) => {
+    event.stopImmediatePropagation();
+    fill();
+    show("", { isNew: false });
+  }, { capture: true });
   document.addEventListener("memory-changed", draw);
 
   const actions = {
