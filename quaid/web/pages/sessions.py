@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from quaid.agents.hosts import HOSTS
 from quaid.capture.writer import WritePlan, WriteResult, make_key
-from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.index import documents, listing, references
+from quaid.errors import BadInputError, NoteNotFoundError
+from quaid.index import documents, listing
 from quaid.index.documents import Document
 from quaid.index.listing import TurnText
 from quaid.index.scope import list_hidden
@@ -20,7 +20,7 @@ from quaid.local import recall_trail, sessions, state_files
 from quaid.local.recall_log import normalise
 from quaid.local.recall_trail import Reasons
 from quaid.memory import Memory
-from quaid.model import Edit, Hit, Message, name_key
+from quaid.model import Edit, Hit, Message, name_key, note_name
 from quaid.recall.cutoff import tokens
 from quaid.recall.evaluation import NOT
 from quaid.recall.retrieval import stem
@@ -34,8 +34,8 @@ from quaid.web.answer import Context, Form, go_to_written, page_number
 from quaid.web.pages.ask import share_scores
 
 SESSIONS, MCP = "/sessions", "mcp"
-MAX_SESSIONS, MAX_PROMPTS = 30, 20
-"""Of one page."""
+MAX_SESSIONS, MAX_PROMPTS, MAX_HITS = 30, 20, 12
+"""Of one page, and of one prompt."""
 MIN_SHARE = 0.25
 """A memory counts as used if an answer repeats so much of what the memory has and the prompt has not."""
 OTHER_NAMES = {"claude": "Claude Code", "claude-ai": "Claude Desktop", "jsonl": "", "text": ""}
@@ -82,7 +82,7 @@ def show_agent_session(memory: Memory, request: Request) -> Context:
                 "text": texts.get(hit.id, ""),
                 "tokens": tokens(texts.get(hit.id, "")),
             }
-            for hit, shares in zip(entry["hits"], share_scores(entry["hits"]), strict=True)
+            for hit, shares in zip(entry["hits"], share_scores(entry["hits"][:MAX_HITS]), strict=False)
         ]
         entry["others"] = [(each, texts[each], why) for each, why in entry["left_out"] if each in texts][:5]
     return {
@@ -248,13 +248,22 @@ def find_talks(memory: Memory, names: Sequence[str]) -> dict[str, Document]:
 
 def read_texts(memory: Memory, ids: Collection[str]) -> dict[str, str]:
     """Return the present text of each of these memories; one that is gone is left out."""
-    index, texts = memory.index(), dict[str, str]()
-    for each in ids:
-        with suppress(QuaidError):
-            document, turn, _ = references.resolve_one(index, each)
-            text = documents.text_of(index, document.doc_id, turn) if turn or document.kind == "fact" else ""
-            texts[each] = " ".join(text.split()) or document.title
-    return texts
+    index, parts = memory.index(), [each.partition("#t") for each in ids]
+    names, turns = (
+        json.dumps([name for name, _, _ in parts]),
+        json.dumps([turn for *_, turn in parts if turn.isdigit()]),
+    )
+    paths = json.dumps(documents.list_called(index, [name for name, _, _ in parts]))
+    where = "id IN (SELECT value FROM json_each(?)) OR path IN (SELECT value FROM json_each(?))"
+    found = documents.find_documents(index, where, (names, paths), with_text=True)
+    texts = {name: each.text if each.kind == "fact" else each.title for each in found for name in (each.id, each.path)}
+    rows = index.execute(
+        "SELECT d.path, c.turn, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path IN "
+        "(SELECT value FROM json_each(?)) AND c.turn IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
+        (paths, turns),
+    )
+    texts |= {f"{note_name(path)}#t{turn}": text for path, turn, text in rows}
+    return {each: " ".join(texts[each].split()) for each in ids if each in texts}
 
 
 def find_answer(query: str | None, turns: Sequence[TurnText]) -> str:
@@ -270,9 +279,11 @@ def describe_use(text: str, prompt: str, answer: str) -> tuple[str, list[str]]:
     """Return whether an answer used a memory (used, unused, unknown), and the words that it took: those that the memory
     has and the prompt has not.
     """
+    if not answer:
+        return "unknown", []
     asked = {stem(word) for word in find_words(prompt)}
     own = {stem(word): word for word in find_words(text) if word not in STOP_WORDS and stem(word) not in asked}
     answered = {stem(word) for word in find_words(answer)}
     taken = [word for key, word in own.items() if key in answered]
     is_used = len(taken) >= max(min(2, len(own)), MIN_SHARE * len(own))
-    return ("used" if is_used else "unused") if answer and own else "unknown", taken[:4]
+    return ("used" if is_used else "unused") if own else "unknown", taken[:4]

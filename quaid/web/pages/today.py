@@ -31,6 +31,7 @@ from quaid.web.templating import memory_path
 
 MAX_LEARNED = 500
 """New facts that are grouped; the timeline has the others."""
+MAX_STEPS = 5
 COMING_DAYS, NEAR_DAYS = 14, 3
 """Days ahead that are shown, and by which a memory of an earlier year may differ from this day."""
 ORIGINS = {"agent": "an agent", "tool": "a tool", "import": "an import", "owner": "You"}
@@ -108,8 +109,10 @@ def read_last_run(memory: Memory) -> Mapping[str, Any]:
     with suppress(ChangeNotFoundError):  # it changed nothing
         nights = [views.night(run.run) for run in runs] or nights
     commits = [each for night in nights for each in night.commits if QUESTIONS not in each.trailers.get(TASK, ())]
+    # One decision with a reason comes before many small ones.
+    commits.sort(key=lambda commit: len(commit.trailers.get("Quaid-Fact", ())))
     undone, steps = views.list_undone() if commits else {}, []
-    for commit in commits:
+    for commit in commits[:MAX_STEPS]:
         ids = json.dumps(commit.trailers.get("Quaid-Fact", ()))
         about = documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (ids,), with_text=True)
         title = commit.subject.partition(": ")[2] or commit.subject
@@ -117,8 +120,8 @@ def read_last_run(memory: Memory) -> Mapping[str, Any]:
     return {
         "name": "".join([*(run.run for run in runs), *(night.run for night in nights)][:1]),
         "when": "".join([run.started for run in runs] or [commit.when for commit in commits[:1]]),
-        # One decision with a reason comes before many small ones.
-        "steps": sorted(steps, key=lambda step: len(step["facts"])),
+        "steps": steps,
+        "total": len(commits),
         "problem": "".join(run.problem or "" for run in runs),
         "late": overdue(memory.state, local_now(memory.settings.timezone), memory.git),
     }
