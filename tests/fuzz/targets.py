@@ -22,7 +22,7 @@ from quaid.web.rendering import render_markdown
 FACT = "facts/2026/11/maya-takes-oat-milk-k3qdz.md"
 SEPARATOR = b"\x1e"
 _ACTIVE = re.compile(
-    r"<(?!/?(?:p|h[2-6]|[uo]l|li|blockquote|pre|code|em|strong|del|mark|sup|div|details|summary|img|t(?:able|head|body|r|h|d)|a|span|[bh]r)\b)"
+    r"<(?!/?(?:p|h[2-6]|[uo]l|li|blockquote|pre|code|em|strong|del|mark|sup|div|details|summary|small|img|t(?:able|head|body|r|h|d)|a|span|[bh]r)\b)"
 )
 _IMAGE = re.compile(r'<img (?![^>]*?src="/file/)')
 _ADDRESS = re.compile(r'<a [^>]*?href="(?!https?:|mailto:|/|#)[^"]', re.IGNORECASE)

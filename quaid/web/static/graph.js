@@ -83,12 +83,9 @@
     chosen = undefined;
     show(link.href).then(fill);
   });
-  // First, and alone: htmx would replace the page, and with it the drawing.
-  window.addEventListener("popstate", (event) => {
-    event.stopImmediatePropagation();
-    fill();
-    show("", { isNew: false });
-  }, { capture: true });
+  window.addEventListener("popstate", () => { fill(); show("", { isNew: false }); });
+  // htmx would replace the page, and with it the drawing.
+  document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault());
   document.addEventListener("memory-changed", draw);
 
   const actions = {
