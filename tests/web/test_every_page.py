@@ -9,7 +9,8 @@ WIDTHS = (320, 375, 480, 580, 640, 700, 760, 900, 1080, 1280, 1440)
 ARABIC = "مايا تشرب القهوة مع حليب الشوفان"
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen" * 3
 PAGES = (
-    "/ask", "/ask?q=milk", "/memory/01milk", "/memory/01arabic", "/memory/Maya", "/edit/01milk", "/review", "/nights",
+    "/", "/ask", "/ask?q=milk", "/memories", "/memory/01milk", "/memory/01arabic", "/memory/Maya", "/edit/01milk",
+    "/review", "/sessions", "/nights",
     "/timeline", "/timeline?show=true", "/timeline?show=conversations", "/timeline?show=changes", "/session/talk",
     "/graph", "/graph?focus=nobody", "/health", "/health/checks", "/health/fading", "/projects", "/memory/none",
 )  # fmt: skip
