@@ -275,11 +275,10 @@ def embed(invocation: Invocation, memory: Memory) -> SyncReport:
     with invocation.progress(memory):
         report = memory.sync(SyncOptions(fetch_weights=False, embed_budget_s=EMBED_S))
     if report.pending and memory.embedding.embedder() is not None and start_embedding(memory.root):
-        meanwhile = (
-            "Questions use the old ones until then" if memory.embedding.is_changing else "Keyword search works now"
-        )
+        is_changing = memory.embedding.is_changing
+        until_then = "Questions use the old model until then" if is_changing else "Keyword search works now"
         invocation.notify(
-            f"Indexing {report.pending:,} passages for semantic search in the background. {meanwhile}. "
+            f"Indexing {report.pending:,} passages for semantic search in the background. {until_then}. "
             "See the progress with: quaid status"
         )
     return report

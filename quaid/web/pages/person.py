@@ -1,6 +1,5 @@
 """What is known of an entity, for the page of its note: the portrait of a person, or the same frame for all else."""
 
-import re
 from collections.abc import Sequence
 
 from starlette.requests import Request
@@ -14,7 +13,6 @@ from quaid.memory import Memory
 from quaid.model import Kind, note_name
 from quaid.text.endings import is_over, tell_days
 from quaid.text.zones import local_now
-from quaid.vault.notes import format_day
 from quaid.web.answer import Context, page_number
 from quaid.web.entities import (
     THEMES,
@@ -27,6 +25,7 @@ from quaid.web.entities import (
     order_by_day,
 )
 from quaid.web.outcomes import describe_outcomes
+from quaid.web.templating import format_days
 
 ROWS = 50
 """Facts on a page of the list of all."""
@@ -34,7 +33,6 @@ MAX_ABOUT = 3_000
 MAX_IN_THEME = 6
 MAX_RELATIONS = 30
 MAX_UNCERTAIN = 20
-_DAY = re.compile(r"\d{4}(?:-\d\d){0,2}")
 
 
 def describe_entity(memory: Memory, entity: Document, questions: Sequence[Question], request: Request) -> Context:
@@ -74,4 +72,4 @@ def describe_entity(memory: Memory, entity: Document, questions: Sequence[Questi
 def describe_days(fact: Document) -> str:
     """Return the days of a fact in words, else the day on which it was learned."""
     days = ", ".join(tell_days(fact)) or (f"learned {fact.created[:10]}" if fact.created else "")
-    return _DAY.sub(lambda day: format_day(day[0]), days)
+    return format_days(days)
