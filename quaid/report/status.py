@@ -119,9 +119,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     waiting: tuple[str, ...] = ()
     uncommitted, proposal = list[str](), ""
     with suppress(QuaidError):  # what git cannot be asked is a problem of the repository, below
-        deferred = (*list_uncommitted(memory.root), *list_deferred(memory.root))
-        own = {edit.rel_path for each in deferred for edit in each.change.edits}
-        uncommitted = [path for path in memory.git.uncommitted() if path not in own]
+        uncommitted = list_edited(memory)
     with (
         closing(IndexReader(memory.indexer.path)) as whole_reader,
         closing(IndexReader(memory.indexer.path, memory.owners)) as visible_reader,
@@ -177,6 +175,13 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
             *check_remotes(remotes),
         ),
     )
+
+
+def list_edited(memory: Memory) -> list[str]:
+    """Return the paths with uncommitted changes, without those that Quaid commits later. GitError: git fails."""
+    deferred = (*list_uncommitted(memory.root), *list_deferred(memory.root))
+    own = {edit.rel_path for each in deferred for edit in each.change.edits}
+    return [path for path in memory.git.uncommitted() if path not in own]
 
 
 def _check_index(index: IndexStatus, embedding: EmbeddingStatus) -> Iterator[CheckResult]:

@@ -18,11 +18,11 @@ from quaid.janitor.vetoes import TASK
 from quaid.memory import Memory
 from quaid.model import name_key
 from quaid.recall.hits import whose_word
+from quaid.report.status import list_edited
 from quaid.text.endings import HAPPENED
 from quaid.text.zones import local_now
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.vault.notes import format_day
-from quaid.vault.transaction import list_deferred, list_uncommitted
 from quaid.web.answer import Context
 from quaid.web.pages.history import QUESTIONS
 from quaid.web.pages.review import build_card
@@ -48,9 +48,7 @@ def show_today(memory: Memory, request: Request) -> Context:
     now, index = local_now(memory.settings.timezone), memory.index()
     kinds, edits = documents.count_by(index, "kind"), list[str]()
     with suppress(QuaidError):  # what is wrong with git is on the page Health
-        waiting = (*list_uncommitted(memory.root), *list_deferred(memory.root))
-        own = {edit.rel_path for each in waiting for edit in each.change.edits}
-        edits = sorted(documents.find_paths(index, memory.git.uncommitted()).keys() - own)
+        edits = [*documents.find_paths(index, list_edited(memory))]
     return {
         "weekday": f"{now:%A}",
         "today": now.date(),
