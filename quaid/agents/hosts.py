@@ -1,14 +1,16 @@
 """The hosts, programs that agents live in: their configs, what Quaid adds to them, and what is left to the user.
 
-Most hosts get one entry, an MCP server, and differ in file and key. docs/how-to/install.md says which were tested.
+Most hosts get an MCP server and differ in file and key; some get hooks too. docs/how-to/install.md says which were
+tested.
 """
 
 import json
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from quaid.agents.config_entries import ConfigEntry
 from quaid.agents.config_text import Syntax
@@ -115,7 +117,7 @@ def leftovers(names: Iterable[str]) -> tuple[str, ...]:
     return ()
 
 
-def hooks_of(options: InstallOptions) -> tuple[ConfigEntry, ...]:
+def _claude_hooks(options: InstallOptions) -> tuple[ConfigEntry, ...]:
     """Return Claude Code's hooks, without a shell in between: no quoting, and a millisecond less."""
     entries = []
     for event, name in _EVENTS.items():
@@ -137,10 +139,11 @@ def _server(options: InstallOptions, *key: str, typed: bool = False) -> ConfigEn
 
 @dataclass(frozen=True)
 class ServerHost(Host):
-    """A host whose only entry is an MCP server, under `key` in one file.
+    """A host with an MCP server under `key` in one file, and with hooks, if it has some.
 
-    `file` is relative to the home folder, or to the folder of applications if the host stores its settings there; the
-    environment variable `variable` may move its folder. `adder` begins the host's own command that adds a server.
+    `file` is relative to the home folder if it begins with a dot, else to the folder of applications; the environment
+    variable `variable` may move its folder. `adder` begins the host's own command that adds a server. `hooks` has, for
+    each event by the host's name, the `hook`, and the `timeout` and `matcher` as the host reads them.
     """
 
     name: str
@@ -152,11 +155,11 @@ class ServerHost(Host):
     variable: str = ""
     typed: bool = False
     has_windows: bool = False
-    is_application: bool = False
     adder: str = ""
+    hooks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def _path(self, machine: Machine) -> Path:
-        path = (machine.application_folder() if self.is_application else machine.home) / self.file
+        path = (machine.home if self.file.startswith(".") else machine.application_folder()) / self.file
         return machine.setting(self.variable, path.parent) / path.name
 
     def marks(self, machine: Machine) -> tuple[Path, ...]:
@@ -168,7 +171,21 @@ class ServerHost(Host):
         if self.adder == "code --add-mcp":
             words = [json.dumps({"name": NAME, **server.value})]
         command = (*self.adder.split(), *words) if self.adder else ()
-        return (Target(self._path(machine), self.syntax, (server,), command=command),)
+        path, hooks = self._path(machine), self._line_hooks(options)
+        if hooks and self.syntax == "toml":
+            other = Target(path.with_name("hooks.json"), "json", hooks)
+            return Target(path, self.syntax, (server,), command=command), other
+        return (Target(path, self.syntax, (server, *hooks), command=command),)
+
+    def _line_hooks(self, options: InstallOptions) -> tuple[ConfigEntry, ...]:
+        """Return the hooks, each a line for a shell."""
+        entries = []
+        for event, about in self.hooks.items():
+            line = shlex.join([options.command[0], *options.arguments("hook", about["hook"])])
+            matcher = {"matcher": about["matcher"]} if "matcher" in about else {}
+            group = {**matcher, "hooks": [{"type": "command", "command": line, "timeout": about["timeout"]}]}
+            entries.append(ConfigEntry(("hooks", event), group, "hook", about["hook"]))
+        return tuple(entries)
 
 
 class ClaudeCode(Host):
@@ -188,7 +205,7 @@ class ClaudeCode(Host):
         settings = folder / "settings.json"
         files = self._plugin_files(machine, folder, is_wanted=not options.plugin)
         server = (_server(options, "mcpServers", typed=True),)
-        without_plugin = (*hooks_of(options), *self._permissions("mcp__quaid__"))
+        without_plugin = (*_claude_hooks(options), *self._permissions("mcp__quaid__"))
         source = {"source": "directory", "path": str(machine.plugins / "claude-code")}
         plugin = (
             ConfigEntry(("extraKnownMarketplaces", NAME), {"source": source}),

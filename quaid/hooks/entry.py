@@ -28,6 +28,7 @@ from quaid.local.notifications import take_host_news
 from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, DeclinedError, event_name, named_vaults, read_input
+from quaid.text.host_blocks import without_host_blocks
 from quaid.text.invisible import escaped, whole_json
 from quaid.text.quoting import wrap_memory
 
@@ -43,7 +44,9 @@ MAX_ANSWER = 8_000
 _NEW_CONTEXT = frozenset({"startup", "clear", "compact", ""})
 """Sources of a session without context: one that is resumed or forked has it from before."""
 _LOST_CONTEXT = frozenset({"clear", "compact"})
-_EDITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_EDITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "apply_patch"})
+"""Of Claude Code, Gemini CLI and Codex."""
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _FORGETFUL_HOSTS = frozenset({"openclaw"})
 """Programs that show their model the context of a prompt only once."""
 _MAX_FIELD = 4_000
@@ -162,10 +165,8 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
     if name == "user-prompt-submit":
         return _with_notices(root, session, _answer_prompt(root, session, event, memory))
     if name == "post-tool-use":
-        given = event.get("tool_input")
-        if event.get("tool_name") in _EDITING_TOOLS and isinstance(given, Mapping):
-            path = given.get("file_path") or given.get("notebook_path")
-            if isinstance(path, str) and 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
+        for path in _edited_paths(event):
+            if 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
                 queue.note_edited(state_folder(root), path, session)
     elif name == "stop":
         _queue(root, session, event, "idle", "session")
@@ -218,7 +219,8 @@ def _join(text: str, line: str) -> str:
 
 def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
     prompt = event.get("prompt")
-    if not isinstance(prompt, str) or question_in(prompt) is None:
+    prompt = without_host_blocks(prompt) if isinstance(prompt, str) else ""
+    if question_in(prompt) is None:
         return HookAnswer()
     if len(prompt) > 2 * _MAX_FIELD:
         prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
@@ -235,6 +237,15 @@ def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None
     embedding, models = replace(settings.embedding, provider="none"), replace(settings.models, provider="none")
     with Memory(root, replace(settings, embedding=embedding, models=models), problem) as quick:
         return _answer_prompt(root, session, event, quick)
+
+
+def _edited_paths(event: Event) -> list[str]:
+    """Return the files that a tool has edited; one that it names relatively lies in the folder of the session."""
+    given = event.get("tool_input")
+    if event.get("tool_name") not in _EDITING_TOOLS or not isinstance(given, Mapping):
+        return []
+    found = [given.get("file_path"), given.get("notebook_path"), *_PATCHED.findall(str(given.get("command")))]
+    return [str(Path(_field(event, "cwd"), path)) for path in found if isinstance(path, str) and path]
 
 
 def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:

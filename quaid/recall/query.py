@@ -11,6 +11,7 @@ from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.intent import CONTRACTIONS, REQUEST, Intent, classify
 from quaid.text.dates import DateMention, find_dates
+from quaid.text.host_blocks import without_host_blocks
 from quaid.text.invisible import whole
 from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
@@ -20,9 +21,8 @@ _SIGNS = ("[", "<", "(untrusted", "⟦", "Current time:")
 
 # Compiled at the first message that has a sign; `re` keeps what it has compiled.
 _SPANS = (
-    "quaid-memory|system-reminder|active_memory_plugin|relevant-memories|environment_context|user_instructions"
-    "|task-notification|local-command-stdout|local-command-caveat|command-name|command-message|ide_opened_file"
-    "|ide_selection"
+    "quaid-memory|system-reminder|active_memory_plugin|relevant-memories|task-notification|local-command-stdout"
+    "|local-command-caveat|command-name|command-message|ide_opened_file|ide_selection"
 )
 _TAG = rf"(?i)<(?P<closes>/?)(?P<name>{_SPANS}|channel|command-args)(?![\w-])(?P<attributes>[^<>]*)>"
 _CHANNELS = (
@@ -64,6 +64,7 @@ def strip_metadata(text: str) -> str:
     for _ in range(_MAX_PASSES):  # taking one out can uncover another
         before = stripped
         if "<" in stripped:
+            stripped = without_host_blocks(stripped)
             pieces, position = [], 0
             for start, end in sorted(_tag_spans(stripped)):
                 pieces.append(stripped[position : max(position, start)])

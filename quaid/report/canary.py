@@ -7,13 +7,14 @@ a client library starts servers in its own way and hides their faults.
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,9 +22,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 from quaid.agents import config_entries, config_files, config_text
-from quaid.agents.config_entries import value_at
+from quaid.agents.config_entries import ConfigEntry, value_at
 from quaid.agents.config_text import ConfigTextError
-from quaid.agents.hosts import GRANT_CONVERSATIONS, HOSTS, NAME, Host, InstallOptions, Machine, hooks_of
+from quaid.agents.hosts import GRANT_CONVERSATIONS, HOSTS, NAME, Host, InstallOptions, Machine
 from quaid.errors import HookProofError, HostConfigError, QuaidError
 from quaid.memory import Memory
 from quaid.model import Finding
@@ -43,8 +44,11 @@ MAX_WAIT_S = 30.0
 """The time for the worker of the hooks to take the conversation in."""
 MAX_CLEANUP_S = 5.0
 _MAX_ERROR = 300
+_VAULT = r""" --vault[ =](?:'[^']*'|"[^"]*"|[^\s'"])+"""
+"""The option in a line for a shell."""
 _ENDINGS = ("SessionEnd", "PreCompact")
 """Events that pass the transcript on; the first that is installed is tried."""
+_CODEX_HOOKS = "hooks.json"
 _CANARY_CONFIG = """\
 [models]
 provider = "none"
@@ -74,15 +78,16 @@ class Command(NamedTuple):
             raise HookProofError("Its config names no command. Correct that with: quaid install")
         is_hook = handler.get("type") == "command"
         is_line = is_hook and not isinstance(arguments, list)
-        words = ["/bin/sh", "-c", command] if is_line else [command, *map(str, arguments or ())]
+        words = ["/bin/sh", "-c", re.sub(_VAULT, "", command)] if is_line else [command, *map(str, arguments or ())]
         while "--vault" in words[:-1]:
             at = words.index("--vault")
             del words[at : at + 2]
         stated = handler.get("env") if isinstance(handler.get("env"), dict) else {}
         environ = {name: value for name, value in stated.items() if name != "QUAID_HOME"}
-        # Hosts count a hook's time in seconds and a server's in whatever they like.
+        # Hosts count a server's time in whatever they like, and a hook's in seconds; Gemini CLI in milliseconds.
         limit = handler.get("timeout") if is_hook else None
-        return cls(tuple(words), environ, float(limit) if isinstance(limit, int | float) else ANSWER_S)
+        limit_s = float(limit) if isinstance(limit, int | float) else ANSWER_S
+        return cls(tuple(words), environ, limit_s / 1000 if limit_s >= 1000 else limit_s)
 
     def __str__(self) -> str:
         return config_entries.command_line({"command": self.words[0], "args": list(self.words[1:])})
@@ -143,13 +148,16 @@ def find_commands(machine: Machine, host: Host, *, project: bool = False) -> Hos
     for target in host.targets(machine, InstallOptions((NAME,), project=project, plugin=host.plugin == "always")):
         plain = config_text.read(config_files.read(target.path).text, target.syntax)
         servers += [value_at(plain, entry.path) for entry in target.wanted if entry.path[-1:] == (NAME,)]
-        hooks |= _read_hooks(plain)
+        wanted = [entry for entry in target.wanted if entry.kind == "hook"]
+        hooks |= _read_hooks(plain, wanted)
         path = value_at(plain, ("extraKnownMarketplaces", NAME, "source", "path"))
         is_on = value_at(plain, ("enabledPlugins", f"{NAME}@{NAME}")) is True
         if is_on and isinstance(path, str):  # Claude Code runs the commands of the plugin in that folder
             folder = Path(path)
             servers.append(value_at(_read_json(folder / ".mcp.json"), ("mcpServers", NAME)))
-            hooks |= _read_hooks(_read_json(folder / "hooks" / "hooks.json"), folder)
+            hooks |= _read_hooks(_read_json(folder / "hooks" / "hooks.json"), wanted, folder)
+        if target.path.name == _CODEX_HOOKS:
+            commands.remarks += _find_untrusted(target.path, plain, wanted)
         entry = value_at(plain, ("plugins", "entries", NAME)) if host.name == "openclaw" else None
         if isinstance(entry, dict):  # OpenClaw runs the plugin itself, so there is no command to try
             what = "Switched on and allowed to read conversations; OpenClaw runs it itself"
@@ -162,6 +170,22 @@ def find_commands(machine: Machine, host: Host, *, project: bool = False) -> Hos
     commands.servers += map(Command.from_config, servers)
     commands.hooks |= {event: Command.from_config(handler) for event, handler in hooks.items()}
     return commands
+
+
+def _find_untrusted(path: Path, plain: Any, wanted: Sequence[ConfigEntry]) -> Iterator[Finding]:
+    """Yield a finding if Codex leaves hooks out because nobody has trusted them, as its config records."""
+    text = config_files.read(path.with_name("config.toml")).text
+    trusted = value_at(config_text.read(text, "toml"), ("hooks", "state")) or {}
+    missing = []
+    for entry in wanted:
+        event = re.sub(r"(?<!^)(?=[A-Z])", "_", entry.path[-1]).lower()
+        for _, _, group, _, handler in config_entries.find_places(plain, entry):
+            missing += [entry.path[-1]] if f"{path}:{event}:{group}:{handler}" not in trusted else []
+    if missing:
+        what = (
+            f"Codex does not run {', '.join(missing)}: you have not trusted them. Start it, and trust them in /hooks."
+        )
+        yield Finding("codex: trust", "warning", what, "codex")
 
 
 def _check_servers(commands: HostCommands, root: Path) -> str:
@@ -245,10 +269,10 @@ def _environ(commands: HostCommands, root: Path) -> dict[str, str]:
     return environ | own | ({"PATH": BARE_PATH} if commands.has_windows else {})
 
 
-def _read_hooks(plain: Any, plugin: Path | None = None) -> dict[str, Any]:
+def _read_hooks(plain: Any, wanted: Sequence[ConfigEntry], plugin: Path | None = None) -> dict[str, Any]:
     """Return Quaid's hook for each event. Those of its plugin name the plugin's folder by a variable."""
     found: dict[str, Any] = {}
-    for entry in hooks_of(InstallOptions((NAME,))):
+    for entry in wanted:
         for place in config_entries.find_places(plain, entry):
             text = json.dumps(value_at(plain, place))
             if plugin is not None:

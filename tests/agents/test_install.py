@@ -99,6 +99,26 @@ class TestHosts:
         assert "mcp__quaid__memory_recall" in said["permissions"]["allow"]
         assert not [tool for tool in said["permissions"]["allow"] if "store" in tool or "forget" in tool]
 
+    @pytest.mark.parametrize(("name", "file", "events", "timeout"), [
+        ("codex", ".codex/hooks.json", EVENTS, 10),
+        ("gemini", ".gemini/settings.json", ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"], 10_000),
+    ])  # fmt: skip
+    def test_codex_and_gemini_get_hooks_beside_those_of_others(self, machine, tmp_path, name, file, events, timeout):
+        path, vault = machine.home / file, tmp_path / "my vault"
+        other = {"matcher": "x", "hooks": [{"type": "command", "command": "other hook session-start"}]}
+        path.write_text(json.dumps({"hooks": {"SessionStart": [other], "Other": [other]}}))
+        before = path.read_bytes()
+        names = [entry for change in install(machine, name, vault=vault).changes for entry in change.names]
+        assert {f"hooks.{event}" for event in events} < set(names)
+        said = read(path)["hooks"]
+        assert list(said) == ["SessionStart", "Other", *events[1:]]
+        assert said["SessionStart"][0] == other
+        line = f"{QUAID[0]} hook session-start --vault '{vault}'"  # the shell takes it apart
+        assert said["SessionStart"][1] == {"hooks": [{"type": "command", "command": line, "timeout": timeout}]}
+        assert not install(machine, name, vault=vault).changes
+        uninstall(machine, name)
+        assert path.read_bytes() == before
+
     def test_claude_code_gets_the_skill_and_the_commands_of_the_plugin(self, equipped):
         files = {"skills/quaid-memory/SKILL.md", *(f"commands/quaid/{name}.md" for name in
                  ("recall", "remember", "review"))}  # fmt: skip

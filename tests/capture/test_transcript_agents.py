@@ -7,6 +7,7 @@ import json
 
 import pytest
 from matrices import for_each
+from replay import needs
 from transcript_reading import read_objects as read
 from transcript_reading import said, utc
 
@@ -126,6 +127,32 @@ def test_tags_that_no_event_knows_were_not_typed_and_others_were():
     assert said(conversation) == [("User", "<b>why</b> is it bold?")]
 
 
+def test_codex_since_0_171_names_the_source_of_each_part_and_shows_items():
+    def shown(kind, text):
+        return event("item_completed", item={"type": kind, "content": [{"type": "text", "text": text}]})
+
+    def sent(role, at, **parts):
+        line = item(role, *parts.values(), at=at)
+        kinds = [name.replace("_", ".", 1) for name in parts]
+        line["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": kinds}
+        return line
+
+    conversation = read(
+        meta(),
+        sent("user", 1, environments_surroundings="The shell is bash", user_text="hi"),
+        shown("UserMessage", "hi"),
+        codex("token_usage_record", {"usage": {}}),
+        codex("response_item", {"type": "tool_search_call", "arguments": {"query": "hi"}}),
+        codex("response_item", {"type": "tool_search_output", "tools": []}),
+        shown("AgentMessage", "yo"),
+        sent("assistant", 2, unknown="yo"),
+        sent("user", 3, harness_brand_new="<brand_new>x</brand_new>"),
+    )
+    assert said(conversation) == [("User", "hi"), ("Assistant", "yo")]
+    assert conversation.skipped == {"injected": 2, "bookkeeping": 1, "tool call": 1, "tool result": 1}
+    assert said(read(meta(), shown("UserMessage", "hi"))) == [("User", "hi")]
+
+
 def test_a_forked_rollout_has_its_own_id_and_a_delegated_one_no_turns():
     assert read(meta(), codex("session_meta", {"id": "parent", "cwd": "/x"}), *asked("hi")).session == "019a"
     delegated = read(meta(source={"subagent": {"thread_spawn": {"parent_thread_id": "1"}}}), *asked("do this"))
@@ -192,6 +219,35 @@ def test_files_and_hooks_beside_a_prompt_were_not_typed():
     )
     assert [turn.text for turn in conversation.turns] == ["explain @a.ts", "and this", "shown"]
     assert conversation.skipped == {"attachment": 4, "injected": 1, "command": 1}
+
+
+@for_each("text", [
+    "<hook_context>Today is sunny.</hook_context>\n\nwhere is it?", "where is it?\n<hook_context>\nsun\n</hook_context>",
+    "<session_context>\nhome\n</session_context><hook_context>&lt;quaid-memory&gt;</hook_context>\n\nwhere is it?",
+    "<environment_context>x</environment_context>\nwhere is it?\n\n<user-prompt-submit-hook>y</user-prompt-submit-hook>",
+])  # fmt: skip
+def test_the_blocks_around_what_was_typed_go_and_what_was_typed_stays(text):
+    claude = {"type": "user", "uuid": "1", "sessionId": "s", "message": {"role": "user", "content": text}}
+    for log in ([HEADER, note("u1", "user", [{"text": text}])], [meta(), item("user", text)], [claude]):
+        assert said(read(*log)) == [("User", "where is it?")]
+
+
+@for_each("text", [
+    "why does Gemini write <hook_context> there?", "<hook_context> is what for?", "what is in <hook_context>x</hook_context>",
+    "<hook_context>x</hook_context> is how it looks", "and </hook_context>",
+])  # fmt: skip
+def test_who_writes_about_such_a_block_keeps_it(text):
+    for log in ([HEADER, note("u1", "user", [{"text": text}])], [meta(), item("user", text)]):
+        assert said(read(*log)) == [("User", text)]
+
+
+def test_a_real_session_of_gemini_has_the_same_turns_with_another_programs_hook_and_without():
+    found = []
+    for name in ("gemini-with-other-hook.jsonl", "gemini-without-hook.jsonl"):
+        (conversation,) = read_conversations(io.BytesIO(needs(f"cases/{name}").read_bytes()))
+        found.append(said(conversation))
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
 
 
 def test_a_helper_of_gemini_has_no_turns():

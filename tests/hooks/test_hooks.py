@@ -160,6 +160,13 @@ class TestPrompt:
     def test_nothing_for_what_asks_nothing(self, call, prompt):
         assert call("user-prompt-submit", prompt=prompt) == ""
 
+    @pytest.mark.parametrize("block", ["<hook_context>Tea is what Sam drinks.</hook_context>\n\n{}",
+                                       "{}\n<user-prompt-submit-hook>\nTea.\n</user-prompt-submit-hook>"])  # fmt: skip
+    def test_what_other_hooks_have_put_around_it_is_not_asked(self, call, home, block):
+        asked = "What milk does Maya take in her coffee?"
+        assert "oat milk" in call("user-prompt-submit", prompt=block.format(asked))
+        assert recall_trail.read_last(state(home), "s1").query == asked
+
     def test_a_program_that_keeps_nothing_is_given_it_again(self, call):
         for _ in range(2):
             assert "oat milk" in call("user-prompt-submit", prompt="Maya's milk in her coffee?", host="openclaw")
@@ -311,7 +318,11 @@ class TestQueue:
         call("post-tool-use", tool_name="NotebookEdit", tool_input={"notebook_path": "/x/b.ipynb"})
         call("post-tool-use", tool_name="Read", tool_input={"file_path": "/x/c.py"})
         call("post-tool-use", tool_name="Edit", tool_input="odd")
-        assert list(queue.take_edited(state(home))) == ["/x/a.py", "/x/b.ipynb"]
+        call("post-tool-use", tool_name="write_file", tool_input={"file_path": "/x/d.md"})
+        patch = "*** Begin Patch\n*** Update File: src/e.py\n*** Move to: src/f.py\n@@\n-a\n+b\n*** End Patch"
+        call("post-tool-use", tool_name="apply_patch", tool_input={"command": patch}, cwd="/x")
+        edited = ["/x/a.py", "/x/b.ipynb", "/x/d.md", "/x/src/e.py", "/x/src/f.py"]
+        assert list(queue.take_edited(state(home))) == edited
 
     def test_a_real_programs_events_are_understood(self, call, home, tmp_path):
         lines = (needs("transcripts/generated-2.1.329") / "hook_inputs.jsonl").read_text().splitlines()

@@ -104,12 +104,36 @@ class TestTheWholeWay:
                 installation.install(name)
         found = installation.check()
         assert {name for name, one in found.items() if one.level == "ok"} == {
-            f"{name}: server" for name in HOSTS if name not in {"claude-code", "openclaw"}
+            *(f"{name}: server" for name in HOSTS if name not in {"claude-code", "openclaw"}),
+            *(f"{name}: hooks" for name in ("codex", "gemini")),
         }
         assert found["openclaw: plugin"].level == "warning"
         assert found["openclaw: plugin"].next_step.endswith("hooks.allowConversationAccess true")
         bare = [line for line in installation.seen.read_text().splitlines() if line.endswith(f" {canary.BARE_PATH}")]
         assert len(bare) == len([host for host in HOSTS.values() if host.has_windows]) == 4
+
+    def test_hooks_that_are_lines_for_a_shell_are_run_without_the_vault_that_they_name(self, installation, tmp_path):
+        vault = tmp_path / "my vault"
+        vault.mkdir()
+        (vault / "quaid.toml").touch()
+        trust_vault(vault)
+        for name in ("codex", "gemini"):
+            installation.install(name, vault=vault)
+        commands = canary.find_commands(installation.machine, HOSTS["gemini"])
+        assert commands.hooks["SessionEnd"].words == ("/bin/sh", "-c", f"{installation.script} hook session-end")
+        assert commands.hooks["SessionEnd"].timeout_s == 10
+        found = installation.check()
+        assert [found[f"{name}: hooks"].level for name in ("codex", "gemini")] == ["ok", "ok"]
+        assert str(vault) not in installation.seen.read_text()
+
+    def test_hooks_that_codex_has_not_been_told_to_trust_are_named(self, installation):
+        installation.install("codex")
+        assert "SessionStart" in installation.check()["codex: trust"].sentence
+        path = installation.machine.home / ".codex" / "hooks.json"
+        states = ("session_start", "user_prompt_submit", "post_tool_use", "pre_compact", "stop", "session_end")
+        with config(installation.machine, "codex").open("a") as file:
+            file.writelines(f'[hooks.state."{path}:{name}:0:0"]\ntrusted_hash = "sha256:0"\n' for name in states)
+        assert "codex: trust" not in installation.check()
 
     def test_a_plugin_is_looked_into(self, installation):
         folder = installation.machine.plugins / "claude-code"

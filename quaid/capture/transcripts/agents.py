@@ -23,8 +23,9 @@ from quaid.capture.transcripts.parsing import (
     walk_back,
 )
 from quaid.model import Conversation
+from quaid.text.host_blocks import without_host_blocks
 
-_CODEX_BOOKKEEPING = frozenset({"turn_context", "compacted", "world_state"})
+_CODEX_BOOKKEEPING = frozenset({"turn_context", "compacted", "world_state", "token_usage_record"})
 _CODEX_TYPES = _CODEX_BOOKKEEPING | {"session_meta", "response_item", "event_msg"}
 _CODEX_SKIPPED = (
     (re.compile("reasoning"), "thinking"),
@@ -32,13 +33,11 @@ _CODEX_SKIPPED = (
     (re.compile(".*_call"), "tool call"),
     (re.compile("ghost_snapshot|compaction.*|context_compaction"), "bookkeeping"),
 )
-_CODEX_EVENTS = {"user_message": "user", "agent_message": "assistant"}
+_CODEX_EVENTS = {"usermessage": "user", "agentmessage": "assistant"}
 _CODEX_QUESTION_TOOL = "request_user_input"
 
 _CODEX_INJECTED = re.compile(
-    r"\s*(?:</?(?:environment_context|user_instructions|permissions instructions|turn_aborted|user_shell_command|skill"
-    r"|subagent_notification|codex_internal_context|recommended_plugins|collaboration_mode|instructions|image|model_switch"
-    r"|personality_spec|user_action)\b|# AGENTS\.md instructions"
+    r"\s*(?:</?(?:permissions instructions|skill|instructions|image|user_action)\b|# AGENTS\.md instructions"
     r"|Another language model started to solve this problem)",
     re.IGNORECASE,
 )
@@ -90,8 +89,13 @@ class Codex(Format):
         elif kind == "response_item":
             self._read_item(payload, at)
         elif kind == "event_msg":
-            role, turns = _CODEX_EVENTS.get(str(payload.get("type"))), payload.get("num_turns")
-            if role and (message := text_at(payload, "message")) is not None:
+            # Since 0.171 an event has the message as an item.
+            item = object_at(payload, "item") or payload
+            role = _CODEX_EVENTS.get(str(item.get("type")).replace("_", "").lower())
+            turns = payload.get("num_turns")
+            parts = [text_at(part, "text") or "" for part in list_at(item, "content")]
+            message = "".join(parts) if parts else text_at(item, "message")
+            if role and message is not None:
                 text, _ = self.clean(role, message)
                 self._entries += [("event", Utterance(role, text, at))] if text else []
             elif payload.get("type") == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
@@ -117,16 +121,25 @@ class Codex(Format):
         elif role not in ("user", "assistant"):
             self.skipped["system or tool"] += 1
         else:
-            self._entries += [("item", piece) for piece in self.utter(role, payload.get("content"), at)]
+            content = payload.get("content")
+            # Since 0.171 each part names who put it there: `user.text`, `environments.environment_context`.
+            kinds = list_at(payload, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+            if role == "user" and isinstance(content, list) and len(kinds) == len(content):
+                typed = [part for part, kind in zip(content, kinds, strict=True) if str(kind).startswith("user.")]
+                self.skipped["injected"] += len(content) - len(typed)
+                content = typed
+            self._entries += [("item", piece) for piece in self.utter(role, content, at)]
 
     def _skip_item(self, kind: str) -> None:
         self.skipped[next((why for form, why in _CODEX_SKIPPED if form.fullmatch(kind)), "unknown type")] += 1
 
     def clean(self, role: str, text: str) -> tuple[str, str]:
         text = clean_text(text)
+        typed = text if role == "assistant" else without_host_blocks(text)
         # Injected text is recognised by its opening, so it is cleaned no further.
-        is_raw = role == "assistant" or _CODEX_INJECTED.match(text)
-        return (text if is_raw else clean_typed(_CODEX_REQUEST.sub("", text))), "empty"
+        is_raw = role == "assistant" or _CODEX_INJECTED.match(typed)
+        reason = "injected" if text and not typed else "empty"
+        return (typed if is_raw else clean_typed(_CODEX_REQUEST.sub("", typed))), reason
 
     def finish(self) -> Iterator[Conversation]:
         entries = [entry for entry in self._entries if not isinstance(entry, int)]
@@ -165,7 +178,6 @@ def _find_payload(found: dict[str, Any]) -> dict[str, Any] | None:
 
 _GEMINI_ROLES = {"user": "user", "gemini": "assistant"}
 _GEMINI_NOTICES = frozenset({"info", "warning", "error"})
-_GEMINI_INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|environment_context)\b")
 _GEMINI_COMMAND = re.compile(r"/[\w:-]+\s*\Z")
 _GEMINI_QUESTION_TOOL = "ask_user"
 _GEMINI_FILES_START = "--- Content from referenced files ---"
@@ -271,10 +283,10 @@ class Gemini(DocumentFormat):
                 self.skipped["thinking"] += 1
             elif is_file or _GEMINI_FILES_END in text:
                 self.skipped["attachment"] += 1
-            elif _GEMINI_INJECTED.match(text):
+            elif not (typed := without_host_blocks(text)).strip() and text.strip():
                 self.skipped["injected"] += 1
             else:
-                yield text
+                yield typed
 
 
 def _is_gemini_header(found: dict[str, Any]) -> bool:

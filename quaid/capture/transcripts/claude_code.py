@@ -32,6 +32,7 @@ from quaid.capture.transcripts.parsing import (
     value_at,
 )
 from quaid.model import Conversation
+from quaid.text.host_blocks import without_host_blocks
 from quaid.text.words import count_words
 
 _BOOKKEEPING = frozenset(
@@ -269,9 +270,12 @@ class ClaudeCode(Format):
         rest = _INTERRUPTION.sub("", text)
         if text and not rest:
             return "", "interruption"
-        machine = next((reason for start, reason in _MACHINE_TEXTS if rest.lstrip().startswith(start)), None)
-        if machine:
-            return "", machine
+        typed = without_host_blocks(rest)
+        shown = (typed or rest).lstrip()
+        machine = next((reason for start, reason in _MACHINE_TEXTS if shown.startswith(start)), None)
+        if machine or not typed:
+            return "", machine or ("injected" if rest else "empty")
+        rest = typed
         if _COMMAND.match(rest):
             name, found = _COMMAND_NAME.search(rest), _COMMAND_ARGS.search(rest)
             arguments = clean_typed(found[1]).strip() if found else ""

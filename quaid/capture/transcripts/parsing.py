@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 from quaid.capture.cleaning import clean_name, clean_text, split_message
 from quaid.model import Conversation, Turn
 from quaid.recall.query import strip_metadata
+from quaid.text.host_blocks import without_host_blocks
 
 _Node = TypeVar("_Node", bound=Hashable)
 
@@ -207,7 +208,7 @@ def find_start(turns: Iterable[Turn]) -> datetime | None:
 
 def clean_typed(text: str) -> str:
     """Return the text that a person typed, without what gateways and hosts put around it; possibly empty."""
-    cleaned = clean_text(text)
+    cleaned = without_host_blocks(clean_text(text))
     # A message that is all metadata is returned whole; one with an end of its own never is.
     typed = strip_metadata(cleaned + _END).removesuffix(".").rstrip()
     return cleaned if typed == cleaned.rstrip() else clean_text(typed)
