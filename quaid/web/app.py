@@ -32,6 +32,8 @@ HERE = Path(__file__).parent
 NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
 _PRINTABLE_WORD = re.compile(r"[!-~]*")
 """A value that a page has set: what a person types has spaces or letters beyond ASCII, or is short."""
+_UNTYPED = frozenset({"back", "object", "seen", "subject", "was"})
+"""Hidden fields that may have spaces."""
 WARM_AFTER_S = 3.0
 """Seconds after the start: the first page, which has no question, does not wait for the model."""
 
@@ -71,6 +73,9 @@ class Site:
                 return Response()
             except Exception as error:  # noqa: BLE001 - whatever is no refusal is a bug, and is reported
                 return await self.show_error(request, error)
+            finally:
+                if is_action:
+                    self._live.notice_action()
 
         return Route(path, answer, methods=["POST" if is_action else "GET"])
 
@@ -126,19 +131,13 @@ class Site:
             counts = await self._reading.run(count_waiting)
         except Exception:  # noqa: BLE001 - it may be the very failure to show
             counts = {}
-        context = {"sentence": sentence, "candidates": candidates}
+        context = {"sentence": sentence, "candidates": candidates, **read_form(request)}
         return self._render(request, counts, Shown("error.html", context, status))
 
     async def show_outdated(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a form from an earlier run with a page that has its text and the way back."""
-        request, form = Request(scope), scope[FORM]
-        came_from = urlsplit(request.headers.get("referer", ""))
-        context = {
-            "form": form,
-            "texts": {name: value for name, value in form.items() if not _PRINTABLE_WORD.fullmatch(value)},
-            "can_repeat": scope[CAN_REPEAT],
-            "back": own_address(f"{came_from.path}?{came_from.query}") or "/",
-        }
+        request = Request(scope)
+        context = {**read_form(request), "can_repeat": scope[CAN_REPEAT]}
         await self._render(request, {}, Shown("outdated.html", context, 403))(scope, receive, send)
 
     def _render(self, request: Request, counts: Mapping[str, int], shown: Shown) -> Response:
@@ -154,6 +153,20 @@ class Site:
             **shown.context,
         }
         return HTMLResponse(self._templates.get_template(shown.template).render(context), shown.status)
+
+
+def read_form(request: Request) -> Mapping[str, Any]:
+    """Return the form of a refused request (None: it has none), the texts typed into it, and the way back."""
+    form, came_from = request.scope.get(FORM), urlsplit(request.headers.get("referer", ""))
+    return {
+        "form": form,
+        "texts": {
+            name: value
+            for name, value in (form or {}).items()
+            if name not in _UNTYPED and not _PRINTABLE_WORD.fullmatch(value)
+        },
+        "back": own_address(f"{came_from.path}?{came_from.query}") or "/",
+    }
 
 
 def count_waiting(memory: Memory) -> Mapping[str, int]:

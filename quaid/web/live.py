@@ -47,6 +47,7 @@ class Live:
         """Set, and replaced, with each new version."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._version = ""
+        self._actions = 0
         self.streams = 0
         """Pages that listen now."""
 
@@ -77,6 +78,11 @@ class Live:
         if self.streams >= MAX_STREAMS:
             return PlainTextResponse("Too many pages are open. This one shows changes when it is loaded again.\n", 503)
         return StreamingResponse(self._list_events(), media_type=EVENTS)
+
+    def notice_action(self) -> None:
+        """Notify the pages of an action: it may have changed what is in no note."""
+        self._actions += 1
+        self._changed.set()
 
     def _notice(self, path: str, *, is_folder: bool) -> None:
         if self._loop is not None and concerns_notes(self._root, path, is_folder=is_folder):
@@ -135,7 +141,7 @@ class Live:
     async def _publish(self) -> None:
         try:
             # Of what the owner may see: private notes of others change nothing here.
-            version = await self._reading.run(lambda memory: manifest(memory.index()))
+            version = f"{await self._reading.run(lambda memory: manifest(memory.index()))} {self._actions}"
         except (QuaidError, OSError):  # the next page says what is wrong
             return
         self._version = version

@@ -1,8 +1,10 @@
 """How long the pages of `quaid view` take at a given number of notes, and of entities besides.
 
     python tests/benchmarks/view.py --notes 10000 --entities 2000
+    python tests/benchmarks/view.py --notes 100000 --entities 2000 --only memories
 
-Each figure is from the request to the whole page, the median of eleven. Before them, of a server that has just begun: from
+Each figure is from the request to the whole page, the median of eleven, and the processor time of this process and of
+git for it, which does not grow with what else the machine does. `--only` measures the pages whose name begins so. Before them, of a server that has just begun: from
 the command to the address that it prints, and the first page, asked for as soon as the address is there and a second later,
 when a browser would.
 Where Chromium is there, also from the request for the graph to its first picture, and how long a frame takes while one
@@ -13,7 +15,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -48,8 +52,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--entities", type=int, default=2_000)
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
-    print(describe_machine())
+    print(describe_machine(), f"load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         generate(root, options.notes)
@@ -60,7 +65,7 @@ def main() -> None:
             memory.forget(gone)
             night = tidy(memory)
             head = memory.git.state().head
-        for name, took in _time_start(root).items():
+        for name, took in ({} if options.only else _time_start(root)).items():
             print(f"{name:<20} {took:7.1f} ms")
         keys = Keys.make()
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
@@ -80,8 +85,14 @@ def main() -> None:
                 "health": "/health", "health: fading": "/health/fading", "health: checks": "/health/checks",
                 "projects": "/projects",
             }.items():  # fmt: skip
-                print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
-        _measure_picture(root)
+                if name.startswith(options.only):
+                    took, busy = (
+                        statistics.median(each) for each in zip(*(_time(client, path) for _ in range(11)), strict=True)
+                    )
+                    print(f"{name:<20} {took:7.1f} ms {busy:7.1f} ms of processor time", flush=True)
+        print(f"load {os.getloadavg()[0]:.1f}")
+        if not options.only:
+            _measure_picture(root)
 
 
 def _time_start(root: Path) -> dict[str, float]:
@@ -212,10 +223,15 @@ def tidy(memory: Memory) -> RunReport:
     return memory.janitor.run(RunOptions())
 
 
-def _timed(client: TestClient, path: str) -> float:
-    started = time.perf_counter()
+def _time(client: TestClient, path: str) -> tuple[float, float]:
+    """Return the ms from the request to the whole page, and the ms of processor time."""
+
+    def read_busy() -> float:
+        return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+    started, busy = time.perf_counter(), read_busy()
     assert client.get(path).status_code == 200
-    return 1000 * (time.perf_counter() - started)
+    return 1000 * (time.perf_counter() - started), 1000 * (read_busy() - busy)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,8 @@ def find_violations(tab) -> list[str]:
     import axe_playwright_python
 
     script = Path(axe_playwright_python.__file__).parent / "axe.min.js"
-    tab.evaluate(script.read_text(encoding="utf-8"))  # not as an element: the page's policy refuses those
+    if tab.evaluate("!window.axe"):
+        tab.evaluate(script.read_text(encoding="utf-8"))  # not as an element: the page's policy refuses those
     found = tab.evaluate("async () => (await axe.run()).violations")
     serious = [each for each in found if each["impact"] in {"serious", "critical"}]
     return [f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}" for each in serious]

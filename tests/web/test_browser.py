@@ -1,9 +1,9 @@
-"""The page in a real browser: live changes, dark, narrow, without JavaScript, and what axe-core finds."""
+"""The page in a real browser: live changes, in many tabs."""
 
 from __future__ import annotations
 
 import pytest
-from web.browsing import NARROW, Site, find_violations, is_wide_enough, serve, visit
+from web.browsing import Site, serve, visit
 
 
 @pytest.mark.slow
@@ -35,15 +35,3 @@ def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, 
         tabs[-1].get_by_text("Maya takes rice milk").wait_for()
     tabs[-1].get_by_text("quaid view has ended").wait_for()
     site.context.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
-def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_page(browser, seen_vault, scheme, viewport):
-    options = {"viewport": viewport} if viewport else {}
-    with visit(browser, seen_vault, color_scheme=scheme, **options) as site:
-        for path in ("/ask", "/ask?q=oat+milk", "/memory/01milk", "/memory/hostile.md"):
-            tab = site.open(path)
-            assert find_violations(tab) == [], path
-            assert is_wide_enough(tab), path
-            tab.close()

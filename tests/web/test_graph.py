@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from recall_index import candidate
 from vaults import copy_vault
-from web.browsing import NARROW, find_violations, is_wide_enough, visit, wait_until
+from web.browsing import visit, wait_until
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -268,20 +268,6 @@ def test_a_change_appears_in_the_picture_and_the_pointer_shows_facts(browser, tm
             memory.link("Maya", "lives_in", "Lisbon")
         settle(tab, 3)
         assert site.troubles == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
-def test_axe_finds_nothing_serious_in_graph_and_timeline(browser, graph_vault, scheme, viewport):
-    options = {"viewport": viewport} if viewport else {}
-    with visit(browser, graph_vault, color_scheme=scheme, **options) as site:
-        for path in ("/graph?focus=Maya", "/timeline", "/timeline?show=true&at=2026-03", "/timeline?show=changes"):
-            tab = site.open(path)
-            if path.startswith("/graph"):
-                tab.locator("[data-drawn]").wait_for()
-            assert find_violations(tab) == [], path
-            assert is_wide_enough(tab), path
-            tab.close()
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 from matrices import for_each
-from web.browsing import find_violations, is_wide_enough, visit
+from web.browsing import find_violations, visit
 from web.test_writing import Reader
 
 from quaid.web.pages.memories import MEMORIES, ROWS
@@ -292,11 +292,6 @@ def test_the_table_in_a_browser_by_keys_alone_and_without_javascript(browser, ke
         tab.keyboard.press("j")
         tab.keyboard.press("Enter")
         tab.wait_for_url("**/memory/01milk")
-        for width in range(320, 1441, 160):
-            tab.set_viewport_size({"width": width, "height": 800})
-            for path in ("/memories", "/memory/01milk", "/merge/Maya%20Chen?with=Jon"):
-                tab.goto(site.base + path)
-                assert is_wide_enough(tab), (width, path)
     with visit(browser, kept, java_script_enabled=False, color_scheme="dark") as site:
         tab = site.open("/memories?kind=fact")
         tab.get_by_label("Select “Maya drinks green tea”").check()
@@ -307,21 +302,6 @@ def test_the_table_in_a_browser_by_keys_alone_and_without_javascript(browser, ke
         tab.get_by_label("What to remember").fill("Maya keeps bees in the garden")
         tab.get_by_role("button", name="Remember").click()
         tab.get_by_text("Remembered, as a commit.").wait_for()
-
-
-@pytest.mark.slow
-def test_what_changes_in_another_tab_is_shown_and_what_is_selected_stays(browser, kept):
-    with visit(browser, kept) as site:
-        tab = site.open("/memories?kind=fact")
-        tab.get_by_label("Select “Maya drinks green tea”").check()
-        other = site.open("/memories")
-        other.get_by_label("What to remember").fill("Maya keeps bees in the garden")
-        other.get_by_role("button", name="Remember").click()
-        other.get_by_text("Remembered, as a commit.").wait_for()
-        tab.bring_to_front()
-        tab.get_by_text("4 memories").wait_for()
-        tab.get_by_text("1 selected").wait_for()
-        assert tab.get_by_label("Select “Maya drinks green tea”").is_checked()
 
 
 def test_the_navigation_counts_what_waits_on_this_page_too(reader):

@@ -175,6 +175,7 @@ def show_merge(memory: Memory, request: Request) -> Context:
         "other": other,
         "stays": stays,
         "gone": gone,
+        "seen": make_key(edits),
         "are_two": contradict(mine, theirs) or any(tie[2] in theirs.keys for tie in mine.ties),
         "merged": render_note(merged),
         "properties": {name: read_values(value) for name, value in frontmatter.parse(merged).fields.items()},
@@ -189,6 +190,8 @@ def merge(memory: Memory, form: Form, request: Request) -> str:
 
     def plan() -> WritePlan:
         edits = _plan_merge(memory, stays.path, gone.path)
+        if form.get("seen", make_key(edits)) != make_key(edits):
+            raise BadInputError("One of the two notes has changed since the page was shown, so they were not merged.")
         message = Message(f"merge: {gone.title} is {stays.title}", trailers=((TASK, "merge"), ("Quaid-Fact", stays.id)))
         return WritePlan(WriteResult(stays.id, stays.path, "edited", stays.title), edits, message)
 

@@ -300,6 +300,8 @@ def change_many(memory: Memory, form: Form, _: Request) -> str | Shown | Respons
 def _export(memory: Memory, selected: Mapping[str, str], form: str) -> Response:
     """Return the selected memories as a file: JSON lines that `quaid import` reads, or a page of markdown."""
     seen = documents.find_documents(memory.index(), f"path IN {NAMES}", (json.dumps(list(selected)),), with_text=True)
+    if missing := len(selected) - len(seen):
+        raise BadInputError(f"{missing} of {len(selected)} selected memories are no longer there. Select them again.")
     exported = export_notes(memory.root, memory.owners, only=[document.path for document in seen])
     if form == "json":
         text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in exported)

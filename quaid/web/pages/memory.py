@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS
 from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError, QuaidError
+from quaid.index.references import NoteView
 from quaid.local.claimed import OTHER_PERSON
 from quaid.memory import Memory
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, STATUSES, Kind
@@ -20,7 +21,7 @@ from quaid.report.health import parse_day
 from quaid.text.invisible import escaped
 from quaid.text.zones import local_now
 from quaid.vault import frontmatter, notes
-from quaid.web.answer import Context, Form, Shown, go_to_written, own_address, page_number
+from quaid.web.answer import Context, Form, Shown, go_to, go_to_written, own_address, page_number
 from quaid.web.pages.person import describe_entity
 from quaid.web.pages.review import list_questions
 from quaid.web.rendering import read_part, render_markdown, render_note, render_reason
@@ -68,6 +69,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
     written = {name: "\n".join((name, *values)) for name, values in properties.items()}
     return {
         "note": view,
+        "seen": text_version(view),
         "entity": describe_entity(memory, document, asked, request) if is_entity else None,
         "problems": () if is_part else parsed.problems,
         "can_forget": document.kind in FORGETTABLE and not view.heading,
@@ -177,11 +179,29 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:
 # -- actions ---------------------------------------------------------------------------------------------------------
 
 
-def forget(memory: Memory, _: Form, request: Request) -> str | Shown:
+def find_as_shown(memory: Memory, form: Form, reference: str) -> NoteView:
+    """Return the note to act on. BadInputError: its text has changed since the page with the form was shown."""
+    view = memory.get(reference)
+    if form.get("seen", text_version(view)) != text_version(view):
+        raise BadInputError("This memory has changed since the page was shown, so nothing was done to it.")
+    return view
+
+
+def text_version(view: NoteView) -> str:
+    return notes.content_hash(view.text.encode())[:16]
+
+
+def forget(memory: Memory, form: Form, request: Request) -> str | Shown:
     """Remove a memory, or a turn of a conversation, from the vault. Git keeps it: what the owner has not committed yet
     is offered to be committed first.
     """
-    view = memory.get(request.path_params["reference"])
+    reference = request.path_params["reference"]
+    try:
+        view = find_as_shown(memory, form, reference)
+    except NoteNotFoundError:
+        if _show_forgotten(memory, reference) is None:
+            raise
+        return go_to(memory_path(reference), "unchanged")
     try:
         written = memory.forget(view.reference, by_owner=True)
     except QuaidError as error:
@@ -213,12 +233,16 @@ def mark(memory: Memory, form: Form, request: Request) -> str:
     if name is None:
         raise BadInputError(f"A memory can be {' or '.join(MARKS)}: nothing was changed.")
     is_set = form.get("value") == "on"
-    written = memory.writer.mark(request.path_params["reference"], name, is_set=is_set)
+    view = find_as_shown(memory, form, request.path_params["reference"])
+    written = memory.writer.mark(view.reference, name, is_set=is_set)
     memory.sync()  # its file may say the same, and no longer count as another person's
     return go_to_written(memory_path(written.id), written, name if is_set else f"un{name}")
 
 
 def dispute(memory: Memory, form: Form, request: Request) -> str:
     """Ask in review/ whether to forget a fact that the reader says is wrong."""
-    written = memory.janitor.dispute(request.path_params["reference"], form.get("why", ""))
+    view, why = find_as_shown(memory, form, request.path_params["reference"]), form.get("why", "").strip()
+    written = memory.janitor.dispute(view.reference, why)
+    if why and written.outcome == "unchanged":
+        raise BadInputError("A question about it is open already, so your reason was not added. Answer it in Review.")
     return go_to_written(memory_path(written.id), written, "disputed")

@@ -17,7 +17,9 @@
 
   const store = (form, isSent = false) => {
     const fields = typed(form);
-    if (fields.every((field) => field.value === field.defaultValue) && !("unsaved" in form.dataset)) return remove(form);
+    const hasText = !fields.every((field) => field.value === field.defaultValue);
+    form.toggleAttribute("data-typed", hasText);  // a live update leaves it as it is
+    if (!hasText && !("unsaved" in form.dataset)) return remove(form);
     const values = Object.fromEntries(fields.map(({ name, value }) => [name, value]));
     try {
       sessionStorage.setItem(keyOf(form), JSON.stringify({ values, before: form.elements.before?.value, version: form.dataset.version, isSent }));
@@ -60,6 +62,24 @@
       remove(form);
     });
   };
+
+  // What is typed in a form that a live update takes away, as that of a question which is answered elsewhere, is shown.
+  let typing = [];
+  document.addEventListener("htmx:before:swap", () => { typing = [...document.querySelectorAll("form[data-typed]")]; });
+  document.addEventListener("htmx:after:swap", () => {
+    for (const form of typing.filter((each) => !each.isConnected)) {
+      const note = document.createElement("div"), sentence = document.createElement("p"), text = document.createElement("textarea");
+      note.className = "mark";
+      note.setAttribute("role", "status");
+      sentence.textContent = "What you wrote was on a part of the page that is gone. It is not saved:";
+      text.readOnly = true;
+      text.setAttribute("aria-label", "What you wrote");
+      text.value = typed(form).filter((field) => field.value !== field.defaultValue).map(({ value }) => value).join("\n");
+      note.append(sentence, text);
+      document.getElementById("main").prepend(note);
+    }
+    typing = [];
+  });
 
   // A page with a message about an action is the answer to a form that was sent from this tab.
   if (document.querySelector("div.said[role=status]")) {

@@ -34,16 +34,30 @@
     htmx.ajax("GET", `${location.pathname}?${query}`, { target: "#main", select: "#main", swap: "none", selectOOB: parts.join(), isLive: true });
   };
 
-  // A page that became another one, as of a note that was forgotten or renamed, is replaced as a whole: its buttons are
+  // A page that answered a form is at an address that shows none: only the counts of its frame are reloaded. A page that
+  // became another one, as of a note that was forgotten or renamed, is replaced as a whole: its buttons are
   // of the old one. A page without a live part, as a form, stays.
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-    if (!ctx.isLive || !document.querySelector("#main [data-live]")) return;
+    if (!ctx.isLive || ctx.response.status === 405) return Object.assign(ctx, ctx.isLive && { selectOOB: "#frame:outerMorph" });
+    if (!document.querySelector("#main [data-live]")) return;
     const page = new DOMParser().parseFromString(ctx.text, "text/html");
     if (page.getElementById("main")?.dataset.page === document.getElementById("main").dataset.page) return;
     document.title = page.title;
     Object.assign(ctx, { swap: "outerHTML", selectOOB: "#frame:outerMorph" });
   });
 
+  // The focus is not lost with what had it: it goes to the part of the page around that. A button never hands it on.
+  let focused = [];
+  document.addEventListener("htmx:before:swap", () => {
+    focused = [];
+    for (let each = document.activeElement; each && each !== document.body; each = each.parentElement) focused.push(each);
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (!focused.length || (document.activeElement && document.activeElement !== document.body)) return;
+    const around = focused.find((each) => each.isConnected) ?? document.getElementById("main");
+    if (around.tabIndex < 0) around.tabIndex = -1;
+    around.focus({ preventScroll: true });
+  });
   const hear = ({ version, hasEnded, isLocked, isNew, isAnswer }) => {
     if (isNew) {
       if (isListening && known !== undefined) others.postMessage({ version: known, isAnswer: true });
