@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # `typing` takes as long as all else that such a call imp
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 """The version of this package, as in pyproject.toml. It is here because this module is cheap to import."""
 CONFIG_FILE = "quaid.toml"
 LOG_DIR = "log"

@@ -1,13 +1,15 @@
-"""What is installed is whole: a wheel, unpacked elsewhere, makes a vault, remembers and recalls."""
+"""What is installed is whole: a wheel, or the source archive, installed elsewhere, makes a vault, remembers and recalls."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -52,6 +54,16 @@ def wheel(tmp_path_factory):
         if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode:
             pytest.skip("hatchling is neither here nor to be had: pip install '.[dev]'")
     (made,) = folder.glob("quaid-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    if not (importlib.util.find_spec("hatchling") and importlib.util.find_spec("build")):
+        pytest.skip("hatchling is not here: pip install '.[dev]'")
+    folder = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
+    (made,) = folder.glob("quaid-*.tar.gz")
     return made
 
 
@@ -105,6 +117,39 @@ def test_nothing_else_travels(wheel):
     assert {name.split("/")[0] for name in names} == {"quaid", next(n for n in names if "dist-info" in n).split("/")[0]}
     assert not [name for name in names if name.endswith((".db", ".onnx")) or "__pycache__" in name]
     assert not [name for name in names if "node_modules" in name]
+
+
+def test_the_source_archive_makes_the_same_wheel(wheel, archive, tmp_path):
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "tests", "docs"} <= {
+        path.name for path in source.iterdir()
+    }
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", source)
+    with zipfile.ZipFile(wheel) as ours, zipfile.ZipFile(tmp_path / "dist" / wheel.name) as theirs:
+        assert sorted(theirs.namelist()) == sorted(ours.namelist())
+        assert [name for name in ours.namelist() if theirs.read(name) != ours.read(name)] == []
+
+
+def test_uvx_runs_the_demo_in_an_empty_environment(wheel, tmp_path):
+    if shutil.which("uvx") is None:
+        pytest.skip("needs uvx: pip install uv")
+    passed = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_", "HTTP"))}
+    cache = os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))  # its downloads, not its environments
+    env = passed | {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "UV_CACHE_DIR": cache,
+    }
+    command = [shutil.which("uvx"), "--python", sys.executable, "--from", wheel, "quaid", "demo"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    if done.returncode and "failed to fetch" in done.stderr.lower():
+        pytest.skip("the package index cannot be reached")
+    assert done.returncode == 0, done.stderr
+    assert "quaid recall" in done.stdout
+    assert (tmp_path / ".config" / "quaid" / "config.toml").is_file()
 
 
 def test_an_installed_quaid_makes_a_vault_remembers_and_recalls(installed, environment, tmp_path):
