@@ -14,7 +14,10 @@ from quaid.history.proposal import Proposed
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("quaid", "docs", "prompts", "vault-template", "hooks", "tests/benchmarks", "README.md", "CONTRIBUTING.md")
+PARTS = (
+    *("quaid", "docs", "prompts", "vault-template", "hooks", "packaging", "tests/benchmarks"),
+    *("README.md", "CONTRIBUTING.md", "plugin.json", "mcp.json", "server.json"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from command_line import parameters_of
 
 from quaid import errors
+from quaid.agents.hosts import HOSTS
 from quaid.cli.app import COMMANDS
 from quaid.config import list_settings
 from quaid.settings import Settings
@@ -91,6 +93,39 @@ def test_links_between_pages_lead_somewhere():
         text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)
         assert [target for target in targets if not (path.parent / target).exists()] == [], path.name
+
+
+def test_links_of_the_pages_stay_inside_docs_so_that_the_site_has_them():
+    for path in (path for path in PAGES if path.is_relative_to(ROOT / "docs")):
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text):
+            linked = (path.parent / target).resolve()
+            assert linked.is_file(), f"{path.name}: {target} is no page"
+            assert linked.is_relative_to(ROOT / "docs"), f"{path.name}: name {target} in backticks instead"
+
+
+def test_every_page_is_in_the_navigation_and_every_decision_in_its_list():
+    if not (ROOT / "zensical.toml").exists():
+        pytest.skip("the site is built in a checkout")
+    nav = tomllib.loads(page("zensical.toml"))["project"]["nav"]
+    listed = [
+        entry
+        for section in nav
+        for value in section.values()
+        for entry in ([value] if isinstance(value, str) else value)
+    ]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")}
+    decisions = {name for name in pages if name.startswith("decisions/2")}
+    assert sorted(listed) == sorted(pages - decisions), "zensical.toml"
+    titles = re.findall(r"\[([^\]]+)\]\((2[^)]+)\)", page("docs/decisions/index.md"))
+    assert {f"decisions/{name}" for _, name in titles} == decisions, "docs/decisions/index.md"
+    for title, name in titles:
+        assert page(f"docs/decisions/{name}").startswith(f"# {' '.join(title.split())}\n"), name
+
+
+def test_the_integrations_list_every_program():
+    rows = re.findall(r"^\| ([^|]+) \| `([a-z-]+)` \| yes", page("docs/integrations/index.md"), re.MULTILINE)
+    assert rows == [(host.title, name) for name, host in HOSTS.items()]
 
 
 WITHOUT_SOURCES = {"glossary.md"}
