@@ -123,9 +123,12 @@ def test_every_page_is_in_the_navigation_and_every_decision_in_its_list():
         assert page(f"docs/decisions/{name}").startswith(f"# {' '.join(title.split())}\n"), name
 
 
-def test_the_integrations_list_every_program():
-    rows = re.findall(r"^\| ([^|]+) \| `([a-z-]+)` \| yes", page("docs/integrations/index.md"), re.MULTILINE)
-    assert rows == [(host.title, name) for name, host in HOSTS.items()]
+def test_the_integrations_list_every_program_and_which_have_hooks():
+    rows = re.findall(
+        r"^\| ([^|]+) \| `([a-z-]+)` \| yes \| (?:(yes) )?\|", page("docs/integrations/index.md"), re.MULTILINE
+    )
+    have = {"claude-code", "openclaw"} | {name for name, host in HOSTS.items() if getattr(host, "hooks", None)}
+    assert rows == [(host.title, name, "yes" if name in have else "") for name, host in HOSTS.items()]
 
 
 WITHOUT_SOURCES = {"glossary.md"}
