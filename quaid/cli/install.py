@@ -12,7 +12,7 @@ from quaid.agents import installation
 from quaid.agents.hosts import InstallOptions
 from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import DryRun, argument, can_answer, flag
+from quaid.cli.options import DryRun, argument, can_answer, flag, require_installation
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
 from quaid.config import load_settings, set_users_own
 from quaid.errors import UsageError
@@ -51,6 +51,8 @@ def run_install(
       quaid install cursor --vault ~/work-memory
       quaid install git-hook
     """
+    if host and not dry_run:
+        require_installation()
     if host == _GIT_HOOK:
         _change_git_hook(invocation, installed=True, dry_run=dry_run, others=project or plugin)
         return

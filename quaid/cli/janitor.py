@@ -7,7 +7,7 @@ from quaid.cli import terminal as ui
 from quaid.cli.commands import Actions
 from quaid.cli.history import tell_undone
 from quaid.cli.invocation import Invocation, print_error
-from quaid.cli.options import DryRun, argument, check_one_of, flag, option
+from quaid.cli.options import DryRun, argument, check_one_of, flag, option, require_installation
 from quaid.janitor import schedule
 from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Answer
@@ -140,6 +140,8 @@ def install(
     dry_run: DryRun = False,
 ) -> None:
     """Run every night."""
+    if not dry_run:
+        require_installation()
     with invocation.open() as memory:
         changes = schedule.install(memory.root, at, dry_run=dry_run)
     invocation.respond("\n".join(changes), told=changes)

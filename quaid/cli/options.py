@@ -124,3 +124,9 @@ def parse_option_moment(name: str, text: str | None, now: datetime) -> datetime 
             return datetime.fromisoformat(text.strip()).astimezone()
     day = parse_option_day(name, text, now, end=False)
     return datetime(day.year, day.month, day.day).astimezone() if day else None
+
+
+def require_installation() -> None:
+    """Refuse to have others start this Quaid if it is in a cache that may be emptied, such as that of uvx."""
+    if any((folder / "CACHEDIR.TAG").is_file() for folder in Path(sys.prefix).parents):
+        raise UsageError("uvx runs Quaid from a cache that may be emptied. Install it first: uv tool install quaid")

@@ -180,3 +180,18 @@ def test_what_is_set_up_is_removed(hooked: Vault) -> None:
     assert typed(hooked, "uninstall")["changed"]
     assert not hook_of(hooked).exists()
     assert not typed(hooked, "uninstall")["changed"]
+
+
+@pytest.mark.parametrize("words", [("install", "git-hook"), ("install", "cursor"), ("janitor", "install")])
+def test_nothing_is_made_to_start_a_quaid_that_is_in_a_cache(
+    vault: Vault, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with vault.memory():
+        pass
+    vault.accept()
+    (tmp_path / "uv").mkdir()
+    (tmp_path / "uv" / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55")
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "uv" / "archive-v0" / "tliy2KKl"))
+    code, _, err = quaid("--vault", str(vault.root), *words)
+    assert (code, "uv tool install quaid" in err) == (2, True)
+    assert not hook_of(vault).exists()
