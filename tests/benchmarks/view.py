@@ -44,6 +44,7 @@ from quaid.local.runs import Decision, evidence_key
 from quaid.model import ENTITY_TYPES
 from quaid.web.app import make_app
 from quaid.web.guard import Keys
+from quaid.web.pages.sessions import list_sessions
 
 PORT = 7438
 
@@ -65,13 +66,15 @@ def main() -> None:
             memory.forget(gone)
             night = tidy(memory)
             head = memory.git.state().head
+            memory.recall("oat milk", door="mcp", session="cursor-vscode")
+            session = list_sessions(memory)[0]["href"]
         for name, took in ({} if options.only else _time_start(root)).items():
             print(f"{name:<20} {took:7.1f} ms")
         keys = Keys.make()
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             for name, path in {
-                "today": "/", "sessions": "/sessions", "newest": "/ask",
+                "today": "/", "sessions": "/sessions", "session of an agent": session, "newest": "/ask",
                 "question": "/ask?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
                 "person": f"/memory/{person}", "facts of a theme": f"/memory/{person}?theme=home&page=2",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",

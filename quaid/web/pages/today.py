@@ -155,11 +155,12 @@ def list_anniversaries(index: IndexConnection, today: date) -> list[tuple[date, 
 
 def list_on_days(index: IndexConnection, days: Collection[str]) -> list[Document]:
     """Return the facts that were created, begin, or name a day on one of `days` (MM-DD) of any year."""
-    rows = index.execute(
-        f"SELECT {documents.WITH_CHUNK} FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
-        "WHERE d.kind = 'fact' AND (substr(d.created, 6, 5) IN (SELECT value FROM json_each(:days)) "
-        "OR substr(d.valid_from, 6, 5) IN (SELECT value FROM json_each(:days)) OR c.days <> '' "
-        "AND EXISTS (SELECT 1 FROM json_each(:days) WHERE instr(c.days, '-' || value || '/'))) ORDER BY d.path",
-        {"days": json.dumps(list(days))},
+    named = re.compile(f"-(?:{'|'.join(days)})/")
+    rows = index.execute("SELECT doc_id, days FROM chunks WHERE ordinal = 0 AND days <> ''")
+    ids = json.dumps([doc_id for doc_id, spans in rows if named.search(spans)])
+    where = (
+        "d.kind = 'fact' AND (substr(d.created, 6, 5) IN (SELECT value FROM json_each(:days)) "
+        "OR substr(d.valid_from, 6, 5) IN (SELECT value FROM json_each(:days)) "
+        "OR d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:ids)))"
     )
-    return [Document(*row) for row in rows]
+    return documents.find_documents(index, where, {"days": json.dumps(list(days)), "ids": ids}, with_text=True)
