@@ -10,7 +10,7 @@ from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.index.reading import Reading, Steps, query
-from quaid.index.scope import Scope
+from quaid.index.scope import Scope, compare_time
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
 from quaid.text.words import find_words
@@ -81,16 +81,18 @@ def match_notes(connection: IndexConnection, wanted: NoteFilter) -> tuple[str, d
         conditions.append(f"d.doc_id IN (SELECT doc_id FROM chunks WHERE {among})")
         chunk_ids, _ = connection.words.list_matches(fulltext.match_any([f"{word}*"]))
         values[f"word{number}"] = json.dumps(chunk_ids)
-    given = {name: getattr(wanted, name) for name in ("owner", "project", "tag", "since", "until")}
-    values |= {name: str(value) for name, value in given.items() if value is not None}
+    given = {name: getattr(wanted, name) for name in ("owner", "project", "tag")}
+    values |= {name: value for name, value in given.items() if value is not None}
     compared = {
         "owner": "d.owner = :owner",
         "project": "d.project = :project",
         "tag": "d.doc_id IN (SELECT doc_id FROM tags WHERE tag = :tag)",
-        "since": f"{_DAY} >= :since",
-        "until": f"{_DAY} <= :until",
     }
     conditions += [condition for name, condition in compared.items() if name in values]
+    for name, sign in (("since", ">="), ("until", "<=")):
+        if (bound := getattr(wanted, name)) is not None:
+            condition, values[name] = compare_time(DATE, sign, name, bound)
+            conditions.append(condition)
     return " AND ".join(conditions) or "true", values
 
 

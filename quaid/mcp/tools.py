@@ -23,7 +23,7 @@ from quaid.mcp import results
 from quaid.mcp.workers import Workers
 from quaid.model import Hit, Kind, Recall, Turn, name_key, note_name
 from quaid.resident.worker import Job, Reporter
-from quaid.text.dates import parse_day, read_period
+from quaid.text.dates import parse_day, parse_period, read_period
 from quaid.text.quoting import PREFACE, shorten
 from quaid.text.zones import local_now
 
@@ -132,8 +132,8 @@ KindName = Literal["fact", "turn", "entity", "note", "snippet", "journal", "doc"
 Kinds = Annotated[
     list[KindName] | None, Field(max_length=7, description="Only these. turn: what was said word for word.")
 ]
-From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March.")]
-To = Annotated[Day, Field(description="Made until.")]
+From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March, 2026-03-01T14:30.")]
+To = Annotated[Day, Field(description="Made until; or now.")]
 At = Annotated[Day, Field(description="What was true on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
 Superseded = Annotated[bool, Field(description="Also what is no longer true.")]
@@ -532,12 +532,9 @@ def _read_filters(
     """Return the fields of `RecallOptions` that narrow a question.
 
     Raises:
-        UsageError: a date cannot be read.
-        BadInputError: the period ends before it begins.
+        UsageError: a date cannot be read, or the period ends before it begins.
     """
-    first, last = parse_date(date_from, end=False), parse_date(date_to, end=True)
-    if first and last and first > last:
-        raise BadInputError(f"date_from {first} is after date_to {last}, so nothing is between them. Swap the two.")
+    first, last = parse_period(("date_from", "date_to"), date_from, date_to, local_now())
     projects = frozenset({project} if project else ())
     return {"kinds": frozenset(kinds or ()), "projects": projects, "first": first, "last": last}
 
