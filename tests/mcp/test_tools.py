@@ -391,6 +391,27 @@ class TestWaiting:
         talk(vault.root, body)
 
 
+class TestOtherWords:
+    def test_arguments_as_other_memories_call_them_are_understood(self, vault: Vault) -> None:
+        vault.write_fact("milk", "Maya takes oat milk in her coffee.")
+        turns = [
+            {"role": "user", "content": [{"type": "text", "text": "I adopted a quokka called Biscuit."}]},
+            {"role": "assistant", "content": "Lovely!"},
+        ]
+
+        async def body(client):
+            found = await call(client, "memory_recall", q="oat milk", dateFrom="2026-02", until="now", type="fact")
+            assert [hit["text"] for hit in found["memories"]] == ["Maya takes oat milk in her coffee."]
+            assert not (await call(client, "memory_recall", q="oat milk", type="turn"))["memories"]
+            stored = await call(client, "memory_store", content="Maya prefers tea at night", type="preference")
+            assert (await call(client, "memory_get", id=stored["id"]))["type"] == "preference"
+            assert (await call(client, "memory_extract", messages=turns))["new_turns"] == 2
+            assert "takes no q" in await refusal(client, "memory_recall", q="milk", query="oat milk")
+
+        talk(vault.root, body)
+        assert "I adopted a quokka called Biscuit." in next(vault.root.glob("episodes/**/*.md")).read_text()
+
+
 class TestHostile:
     def test_wrong_arguments_are_named_and_not_repeated(self, vault: Vault) -> None:
         huge = "x" * 10_000_000
@@ -400,7 +421,7 @@ class TestHostile:
             assert said.startswith("memory_recall cannot be called so. query: String should have at most")
             assert "limit" in await refusal(client, "memory_recall", query="x", limit="many")
             assert "query" in await refusal(client, "memory_recall", query={"a": 1})
-            assert "takes no dateFrom" in await refusal(client, "memory_recall", query="x", dateFrom="2026")
+            assert "takes no before" in await refusal(client, "memory_recall", query="x", before="2026")
             assert "at most" in await refusal(client, "memory_store", text=huge)
             assert "at most" in await refusal(client, "memory_get", ref=huge)
             assert "no tool" in await refusal(client, huge[:500])
