@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -15,9 +16,10 @@ from replay import Replay, facts_of
 from vaults import Vault, copy_vault
 
 from quaid.local.locks import extracting
+from quaid.local.session_notes import SessionNotes
 from quaid.mcp import results
 from quaid.model import Hit, Neighbour, Recall
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.cutoff import tokens
 
 SAID = [
@@ -387,6 +389,22 @@ class TestWaiting:
                 await client.call_tool("memory_recall", {"query": "oat milk"})
             assert scope.cancelled_caught
             assert await call(client, "memory_recall", query="oat milk")
+
+        talk(vault.root, body)
+
+
+class TestNotesToSelf:
+    def test_a_server_without_hooks_stores_what_waited_for_a_day(self, vault: Vault) -> None:
+        queue = SessionNotes(state_folder(vault.root) / LOCAL_FILE)
+        queue.add("ask Tom about the quokka", None, datetime.now(UTC) - timedelta(days=2))
+
+        async def body(client):
+            await call(client, "memory_recall", query="quokka")  # after the first answer the server gets ready
+            with anyio.fail_after(30):
+                while queue.count():  # noqa: ASYNC110 - a thread of the server does it
+                    await anyio.sleep(0.05)
+            found = await call(client, "memory_recall", query="ask Tom about the quokka")
+            assert [hit["text"] for hit in found["memories"]] == ["ask Tom about the quokka"]
 
         talk(vault.root, body)
 
