@@ -220,6 +220,7 @@ class MemoryTools(Tools):
         yield Tool(self.memory_note, "Note for later", ADDS, is_default=True)
         yield Tool(self.memory_forget, "Forget a memory", REMOVES, is_default=True)
         yield Tool(self.memory_restore, "Restore a memory", SETTLES)
+        yield Tool(self.memory_undo, "Undo a change", REMOVES)
         yield Tool(self.memory_create_edge, "Connect two things", SETTLES)
         yield Tool(self.memory_extract, "Learn from a conversation", ASKS_A_MODEL, is_default=True)
         yield Tool(self.memory_questions, "Questions of the janitor", READS)
@@ -408,6 +409,27 @@ class MemoryTools(Tools):
         USE WHEN: the user wants back what memory_forget or `replaces` took out.
         """
         return await self._write(lambda memory: memory.restore(ref))
+
+    async def memory_undo(
+        self,
+        ref: Annotated[str, Field(max_length=250, description=(
+            "night: what the janitor did in its last run; a commit, or the whole id of a note, for the last decision "
+            "about it. Without it: the last change."
+        ))] = "",
+    ) -> Annotated[CallToolResult, results.UNDONE]:  # fmt: skip
+        """Take back a change that Quaid made to the memory. What was changed since stays, and is named in `kept`.
+
+        USE WHEN: the user wants a change taken back: what a night tidied, what was just stored, an answer.
+        """
+
+        def undo(memory: Memory) -> CallToolResult:
+            undone = memory.timeline.undo(ref.strip() or None)
+            memory.sync()
+            return results.tool_result(
+                results.UNDONE, undone, undone=[each.subject for each in undone.commits], kept=list(undone.kept)
+            )
+
+        return await self._workers.slow.run(undo, attempts=ATTEMPTS)
 
     async def memory_create_edge(
         self,

@@ -67,7 +67,7 @@ class TestSurface:
                 "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
                 "docs_search", "docs_read", "docs_list",
             }  # fmt: skip
-            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["memory_forget"]
+            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["memory_forget", "memory_undo"]
             for part in ("SKIP WHEN:", "QUERY TIPS:"):
                 assert part in tools["memory_recall"].description
             assert len(client.instructions) < 2_000
@@ -405,6 +405,20 @@ class TestNotesToSelf:
                     await anyio.sleep(0.05)
             found = await call(client, "memory_recall", query="ask Tom about the quokka")
             assert [hit["text"] for hit in found["memories"]] == ["ask Tom about the quokka"]
+
+        talk(vault.root, body)
+
+
+class TestUndo:
+    def test_the_last_change_is_taken_back_and_the_undo_too(self, vault: Vault) -> None:
+        async def body(client):
+            stored = await call(client, "memory_store", text="Ana plays the cello in town")
+            undone = await call(client, "memory_undo")
+            assert undone["undone"] == ["remember: Ana plays the cello in town"]
+            assert stored["id"] in await refusal(client, "memory_get", ref=stored["id"])
+            await call(client, "memory_undo", ref=undone["commit"])
+            assert (await call(client, "memory_get", ref=stored["id"]))["text"] == "Ana plays the cello in town"
+            assert "no" in await refusal(client, "memory_undo", ref="night")
 
         talk(vault.root, body)
 
