@@ -402,7 +402,7 @@ class MemoryTools(Tools):
         return await self._write(forget)
 
     async def memory_restore(
-        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id.")]
+        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id, or words of it.")]
     ) -> Annotated[CallToolResult, results.WRITE]:
         """Bring back a memory that was forgotten, as it was, or let a fact hold again that was replaced.
 

@@ -67,7 +67,10 @@ class TestSurface:
                 "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
                 "docs_search", "docs_read", "docs_list",
             }  # fmt: skip
-            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["memory_forget", "memory_undo"]
+            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == [
+                "memory_forget",
+                "memory_undo",
+            ]
             for part in ("SKIP WHEN:", "QUERY TIPS:"):
                 assert part in tools["memory_recall"].description
             assert len(client.instructions) < 2_000
