@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from quaid import errors
-from quaid.capture import facts, owner_note
+from quaid.capture import facts, owner_note, relations
 from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
 from quaid.capture.note_finder import NoteFinder
@@ -316,7 +316,14 @@ class Writer:
         if subject is not None and subject.is_own and (path := graph.find_edge_fact(index, edge)):
             return WritePlan(WriteResult(path, path, "known", text))
         path = edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
-        written = WriteResult(path, path, "linked" if edits else "known", text, created=created)
+        hint = None
+        if edits and not relations.is_known(edge.relation):
+            like = get_close_matches(edge.relation, relations.CANONICAL, 1)
+            meant = f" If you meant {like[0]}, undo this with: quaid undo --last" if like else ""
+            hint = (
+                f"Quaid does not know the relation {edge.relation}, so only a question with that word finds it.{meant}"
+            )
+        written = WriteResult(path, path, "linked" if edits else "known", text, hint=hint, created=created)
         return WritePlan(written, edits, Message(f"link: {text}", trailers=(("Quaid-Task", "link"),)))
 
     # -- forgetting and restoring --------------------------------------------------------------------------------

@@ -44,12 +44,13 @@ class NoteFilter(NamedTuple):
 
 def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[tuple[str, Document]]:
     """Return the notes that fit, each with its date (when it was created, else when its file was last changed) and its
-    text, which is the title of a note that is no fact; the newest first or in the order of `sort`.
+    text: what a fact says, how a conversation without a title begins, of others the title; the newest first or in the
+    order of `sort`.
     """
     where, values = match_notes(connection, wanted)
     dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
     listed = [
-        (dates[each.doc_id] or "", each._replace(text=(each.kind == Kind.FACT and each.text) or each.title))
+        (dates[each.doc_id] or "", each if _is_named_by_text(each) else each._replace(text=each.title))
         for each in documents.find_documents(connection, where, values, with_text=True)
         if each.doc_id in dates
     ]
@@ -58,6 +59,11 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
     if sort == "path":
         return listed
     return sorted(listed, key=lambda note: name_key(note[1].text if sort == "title" else note[1].kind))
+
+
+def _is_named_by_text(document: Document) -> bool:
+    has_no_title = document.kind == Kind.EPISODE and document.title == note_name(document.path)
+    return bool(document.text) and (document.kind == Kind.FACT or has_no_title)
 
 
 def match_notes(connection: IndexConnection, wanted: NoteFilter) -> tuple[str, dict[str, Any]]:

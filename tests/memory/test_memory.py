@@ -234,6 +234,13 @@ def test_what_is_forgotten_comes_back_as_it_was(vault, memory):
     assert_verified(memory)
 
 
+def test_a_relation_that_is_not_known_is_stored_and_named(memory):
+    assert memory.link("Maya", "works_at", "Acme").hint is None
+    linked = memory.link("Maya", "worksat", "Globex")
+    assert "does not know the relation worksat" in linked.hint
+    assert "works_at" in linked.hint
+
+
 def test_what_was_forgotten_is_found_by_its_words(memory):
     for text in ("Ana plays the cello", "Ana plays the drums", "Tom plays chess"):
         memory.forget(memory.remember(text).id)
