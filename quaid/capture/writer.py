@@ -318,11 +318,11 @@ class Writer:
         path = edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
         hint = None
         if edits and not relations.is_known(edge.relation):
-            like = get_close_matches(edge.relation, relations.CANONICAL, 1)
-            meant = f" If you meant {like[0]}, undo this with: quaid undo --last" if like else ""
-            hint = (
-                f"Quaid does not know the relation {edge.relation}, so only a question with that word finds it.{meant}"
-            )
+            from difflib import get_close_matches
+
+            near = get_close_matches(edge.relation, [*relations.CANONICAL, *relations.SYNONYMS, *relations.INVERSES], 1)
+            meant = f" If you meant {near[0]}, undo this with: quaid undo --last" if near else ""
+            hint = f"Quaid does not know the relation {edge.relation}: only a question with that word finds it.{meant}"
         written = WriteResult(path, path, "linked" if edits else "known", text, hint=hint, created=created)
         return WritePlan(written, edits, Message(f"link: {text}", trailers=(("Quaid-Task", "link"),)))
 
