@@ -23,7 +23,7 @@ from quaid.mcp import results
 from quaid.mcp.workers import Workers
 from quaid.model import Hit, Kind, Recall, Turn, name_key, note_name
 from quaid.resident.worker import Job, Reporter
-from quaid.text.dates import parse_day, parse_period, read_period
+from quaid.text.dates import parse_day, read_period
 from quaid.text.quoting import PREFACE, shorten
 from quaid.text.zones import local_now
 
@@ -132,8 +132,8 @@ KindName = Literal["fact", "turn", "entity", "note", "snippet", "journal", "doc"
 Kinds = Annotated[
     list[KindName] | None, Field(max_length=7, description="Only these. turn: what was said word for word.")
 ]
-From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March, 2026-03-01T14:30.")]
-To = Annotated[Day, Field(description="Made until; or now.")]
+From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March.")]
+To = Annotated[Day, Field(description="Made until.")]
 At = Annotated[Day, Field(description="What was true on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
 Superseded = Annotated[bool, Field(description="Also what is no longer true.")]
@@ -220,7 +220,6 @@ class MemoryTools(Tools):
         yield Tool(self.memory_note, "Note for later", ADDS, is_default=True)
         yield Tool(self.memory_forget, "Forget a memory", REMOVES, is_default=True)
         yield Tool(self.memory_restore, "Restore a memory", SETTLES)
-        yield Tool(self.memory_undo, "Undo a change", REMOVES)
         yield Tool(self.memory_create_edge, "Connect two things", SETTLES)
         yield Tool(self.memory_extract, "Learn from a conversation", ASKS_A_MODEL, is_default=True)
         yield Tool(self.memory_questions, "Questions of the janitor", READS)
@@ -243,10 +242,10 @@ class MemoryTools(Tools):
         ids: Ids = False,
         vaults: Vaults = None,
     ) -> Annotated[CallToolResult, results.RECALL]:
-        """What is remembered about people, preferences, plans, decisions and past conversations, best first.
+        """What you know and remember about people, preferences, plans, decisions and past conversations, best first.
 
-        USE WHEN: the user names a person, place or project; asks about the past, a preference or a decision ("last
-        time", "what did we decide"); or you are about to do what they may like done in a certain way.
+        USE WHEN: the user names a person, place or project; asks about the past, a preference or a decision ("do you
+        remember", "last time", "what did we decide"); or you are about to do what they may like done in a certain way.
         SKIP WHEN: it is pure coding or general knowledge, a short "ok", or the answer stands here already.
         QUERY TIPS: name people and things ("Maya Chen coffee milk", not "her drink"); one topic a call; whole questions
         for when and why. Where `warning` is set, ask again in other words. Of memories that contradict each other
@@ -342,7 +341,7 @@ class MemoryTools(Tools):
         valid_until: Until = None,
         project: AboutProject = None,
     ) -> Annotated[CallToolResult, results.WRITE]:
-        """Remember one fact for good. One that is known already is confirmed instead of stored twice.
+        """Remember one fact for good: save or note it. One that is stored already is confirmed instead.
 
         USE WHEN: the user asks you to remember something, or tells a lasting preference, decision, date or relation.
         When they correct or change one ("we moved from Linear to Jira"), give the old one as `replaces`.
@@ -389,9 +388,9 @@ class MemoryTools(Tools):
         return results.tool_result(results.NOTED, waiting=waiting)
 
     async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WRITE]:
-        """Take out a fact, a turn, or, by its whole id, a person or a conversation. git keeps it.
+        """Forget (delete) a fact, a turn, or, by its whole id, a person or a conversation. git keeps it.
 
-        USE WHEN: the user asks to forget something, or a memory was never true. Recall it first and give its id.
+        USE WHEN: the user asks to forget something, or a memory was never true. Look it up first and give its id.
         SKIP WHEN: it was true and has changed: memory_store with `replaces`.
         """
 
@@ -402,34 +401,13 @@ class MemoryTools(Tools):
         return await self._write(forget)
 
     async def memory_restore(
-        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id, or words of it.")]
+        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id.")]
     ) -> Annotated[CallToolResult, results.WRITE]:
         """Bring back a memory that was forgotten, as it was, or let a fact hold again that was replaced.
 
         USE WHEN: the user wants back what memory_forget or `replaces` took out.
         """
         return await self._write(lambda memory: memory.restore(ref))
-
-    async def memory_undo(
-        self,
-        ref: Annotated[str, Field(max_length=250, description=(
-            "night: what the janitor did in its last run; a commit, or the whole id of a note, for the last decision "
-            "about it. Without it: the last change."
-        ))] = "",
-    ) -> Annotated[CallToolResult, results.UNDONE]:  # fmt: skip
-        """Take back a change that Quaid made to the memory. What was changed since stays, and is named in `kept`.
-
-        USE WHEN: the user wants a change taken back: what a night tidied, what was just stored, an answer.
-        """
-
-        def undo(memory: Memory) -> CallToolResult:
-            undone = memory.timeline.undo(ref.strip() or None)
-            memory.sync()
-            return results.tool_result(
-                results.UNDONE, undone, undone=[each.subject for each in undone.commits], kept=list(undone.kept)
-            )
-
-        return await self._workers.slow.run(undo, attempts=ATTEMPTS)
 
     async def memory_create_edge(
         self,
@@ -458,11 +436,11 @@ class MemoryTools(Tools):
     ) -> Annotated[CallToolResult, results.EXTRACT]:
         """Keep a conversation and learn from it: facts, names, relations. The same session is never taken in twice.
 
-        USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
+        USE WHEN: the user asks you to keep this conversation, or gives you one; or before context is lost, where no
         hook does it. SKIP WHEN: one fact is enough: memory_store.
         HOW: give `transcript` or `turns`. With a model configured that is all. Without one the conversation is kept and
         the result holds a `question`: answer it yourself and call again with `session`, `through` and your `answer`.
-        You may also give conversation and answer at once. Leave out tool output, and memories that were recalled.
+        You may also give conversation and answer at once. Leave out tool output, and memories of Quaid.
         """
         if not (transcript or turns or (session and answer)):
             raise BadInputError("Give the conversation as transcript or turns, or an answer with the session it is of.")
@@ -554,9 +532,12 @@ def _read_filters(
     """Return the fields of `RecallOptions` that narrow a question.
 
     Raises:
-        UsageError: a date cannot be read, or the period ends before it begins.
+        UsageError: a date cannot be read.
+        BadInputError: the period ends before it begins.
     """
-    first, last = parse_period(("date_from", "date_to"), date_from, date_to, local_now())
+    first, last = parse_date(date_from, end=False), parse_date(date_to, end=True)
+    if first and last and first > last:
+        raise BadInputError(f"date_from {first} is after date_to {last}, so nothing is between them. Swap the two.")
     projects = frozenset({project} if project else ())
     return {"kinds": frozenset(kinds or ()), "projects": projects, "first": first, "last": last}
 
