@@ -182,6 +182,8 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
 
 def _start_session(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
     state, source = state_folder(root), _field(event, "source")
+    if source == "resume" and "/.gemini/" in _field(event, "transcript_path"):
+        source = "clear"  # Gemini CLI resumes without what hooks gave
     has_work = queue.is_any(state) or queue.has_edited(state)
     if has_work and memory is not None:
         raise DeclinedError  # a worker calls models, with the keys of the process that starts it

@@ -180,11 +180,10 @@ def _find_untrusted(path: Path, plain: Any, wanted: Sequence[ConfigEntry]) -> It
     for entry in wanted:
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", entry.path[-1]).lower()
         for _, _, group, _, handler in config_entries.find_places(plain, entry):
-            missing += [entry.path[-1]] if f"{path}:{event}:{group}:{handler}" not in trusted else []
+            place = f"/{path.name}:{event}:{group}:{handler}"
+            missing += [] if any(key.endswith(place) for key in trusted) else [entry.path[-1]]
     if missing:
-        what = (
-            f"Codex does not run {', '.join(missing)}: you have not trusted them. Start it, and trust them in /hooks."
-        )
+        what = f"Codex leaves out {', '.join(missing)}: nobody has trusted them. Start it and trust them in /hooks."
         yield Finding("codex: trust", "warning", what, "codex")
 
 

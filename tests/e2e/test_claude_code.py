@@ -7,17 +7,17 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from claude_code import LIMIT_S, PLUGIN, ClaudeCode, find_claude, find_quaid
-from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool_results
+from lives import LEARNED, NEWS, episodes, facts, furnish, learn_the_news, read_of, workers
+from messages_api import MessagesApi, as_text, since_the_last_answer, tool_results
+from model_api import Call
 from replay import Replay, facts_of
-from vaults import Vault, be_calm, copy_vault, wait_for
+from vaults import Vault, wait_for
 
 from quaid.agents.hosts import HOSTS, InstallOptions, Machine
 from quaid.agents.installation import install
@@ -33,8 +33,6 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"
 )
 TOOLS = "mcp__plugin_quaid_quaid__"
-NEWS = "By the way, yesterday I adopted a quokka called Biscuit."
-LEARNED = "Maya Chen adopted a quokka called Biscuit."
 WHOLE_ANSWER = {
     **facts_of(
         LEARNED,
@@ -53,31 +51,6 @@ WHOLE_ANSWER = {
 """With all that Claude Code insists on when it is given a schema."""
 
 
-def furnish(root: Path) -> Vault:
-    """A vault that knows Maya."""
-    vault = copy_vault(root)
-    vault.write("USER.md", "# User\n\nMaya Chen is a potter in Berlin.\n")
-    vault.write("studio.md", "# Studio\n\nThe kiln of Maya cools down for nine hours.\n")
-    vault.save("Maya introduces herself")
-    with vault.memory() as memory:
-        memory.remember("Maya Chen takes oat milk in her coffee")
-        memory.remember("Ines, the sister of Maya Chen, lives in Porto")
-    return vault
-
-
-def read_of(prompt: str) -> str:
-    """What a model is to learn from, without what came before it."""
-    return prompt.rpartition("<conversation>")[2]
-
-
-def learn_the_news(question: str) -> dict:
-    """What a model learns from a conversation: the news, once they are in what it is shown."""
-    told = re.search(r"\b(t\d+)\b[^\n]*\n?[^\n]*quokka", read_of(question))
-    answer = facts_of(LEARNED if told else "")
-    answer["facts"] = [{**fact, "turns": [told[1]]} for fact in answer["facts"] if told]
-    return answer
-
-
 def injected(request: dict) -> str:
     """All that memory put into the conversation so far."""
     text = "\n".join(as_text(message["content"]) for message in request["messages"])
@@ -88,32 +61,12 @@ def just_injected(request: dict) -> str:
     return injected({"messages": since_the_last_answer(request["messages"])})
 
 
-def episodes(vault: Vault) -> list[str]:
-    return [data.decode() for name, data in vault.notes().items() if name.startswith("episodes/")]
-
-
-def facts(vault: Vault, text: str) -> list[dict]:
-    """The heads of the facts that say `text`."""
-    found = [data.decode() for name, data in vault.notes().items() if name.startswith("facts/")]
-    return [dict(frontmatter.parse(note).fields) for note in found if text in note]
-
-
 def messages_of_hooks(claude: ClaudeCode) -> list[str]:
     """What the hooks of all sessions told the person at the terminal."""
     transcripts = (claude.home / ".claude" / "projects").rglob("*.jsonl")
     lines = [json.loads(line) for path in transcripts for line in path.read_text().splitlines()]
     said = [line.get("attachment") or {} for line in lines]
     return [each["content"] for each in said if each.get("type") == "hook_system_message"]
-
-
-def workers(vault: Vault) -> list[int]:
-    """Processes that run for this vault."""
-    marker, found = f"QUAID_HOME={vault.root}".encode(), []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if marker in environ.read_bytes().split(b"\0"):
-                found.append(int(environ.parent.name))
-    return found
 
 
 @dataclass
@@ -135,13 +88,6 @@ class Life:
 
     def rest(self) -> None:
         wait_for(lambda: not workers(self.vault), "Quaid's work for the vault")
-
-
-@pytest.fixture(scope="module")
-def monkey() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        be_calm(patch)
-        yield patch
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,12 @@ class TestSessionStart:
     def test_what_a_session_has_already_is_not_told_again(self, call, source):
         assert call("session-start", source=source) == ""
 
+    def test_gemini_resumes_without_what_it_was_given_and_is_given_it_again(self, call):
+        path = "/home/maya/.gemini/tmp/garden/chats/session-1.jsonl"
+        assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+        assert "potter" in call("session-start", source="resume", transcript_path=path)
+        assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+
     def test_after_a_compaction_it_is_told_again_and_so_are_memories(self, call, home):
         assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
         assert call("user-prompt-submit", prompt="Which milk for Maya's coffee?") == ""
