@@ -20,7 +20,7 @@ HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
 }}  # fmt: skip
 EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
-    "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_create_edge",
+    "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_undo", "memory_create_edge",
     "docs_search", "docs_read", "docs_list", "docs_register", "project_create",
 )  # fmt: skip
 DEFAULT = EVERYTHING[:6]

@@ -17,7 +17,7 @@ FACT = "one two three four"
 REFUSED = [
     ("memory_recall", {"query": "x", **PERIOD}), ("memory_recall", {"query": "x", "date_from": "soonish"}),
     ("memory_recall", {"query": "x", "as_of": "no-such-thing"}), ("memory_recall", {"query": "x", "as_of": "1999"}),
-    ("memory_recall", {"query": "x", "limit": 0}), ("memory_recall", {"q": "x"}),
+    ("memory_recall", {"query": "x", "limit": 0}), ("memory_recall", {"before": "x"}),
     ("memory_search", {"query": ""}), ("memory_search", {"query": "x", **PERIOD}),
     *((name, {"ref": "nothing is called so"}) for name in
       ("memory_get", "memory_history", "memory_forget", "memory_restore")),
