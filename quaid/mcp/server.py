@@ -30,6 +30,7 @@ from pydantic_core import to_json
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
+from quaid.mcp.batches import BatchStreams
 from quaid.mcp.resources import add_project_resources, add_prompts, add_resources
 from quaid.mcp.results import as_tools
 from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools, Tool, lean
@@ -178,7 +179,8 @@ class Server(MCPServer[Any]):
     async def serve(self, read: TextIOWrapper, write: TextIOWrapper) -> None:
         """Serve one client over these streams, until the end of `read`."""
         lowlevel = self._lowlevel_server
-        async with stdio_server(anyio.wrap_file(read), anyio.wrap_file(write)) as (requests, responses):
+        streams = cast("anyio.AsyncFile[str]", BatchStreams(read, write))
+        async with stdio_server(streams, streams) as (requests, responses):
             await lowlevel.run(requests, responses, lowlevel.create_initialization_options())
 
     def _explain(self, error: Exception, what: str) -> str:
