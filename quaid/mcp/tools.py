@@ -132,8 +132,8 @@ KindName = Literal["fact", "turn", "entity", "note", "snippet", "journal", "doc"
 Kinds = Annotated[
     list[KindName] | None, Field(max_length=7, description="Only these. turn: what was said word for word.")
 ]
-From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March, 2026-03-01T14:30.")]
-To = Annotated[Day, Field(description="Made until; or now.")]
+From = Annotated[Day, Field(description="Made since: 2026-03, last March, 2026-03-01T14:30.")]
+To = Annotated[Day, Field(description="Made until.")]
 At = Annotated[Day, Field(description="What was true on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
 Superseded = Annotated[bool, Field(description="Also what is no longer true.")]

@@ -26,7 +26,7 @@ REFUSED = [
     ("memory_forget", {"ref": "Garden"}), ("memory_forget", {"ref": "Garden#Tomatoes"}),
     ("memory_forget", {"ref": "01held#Why"}),
     ("memory_forget", {"ref": "20-1402-2f1c9a"}),
-    ("memory_restore", {"ref": "01replaced"}),
+    ("memory_restore", {"ref": "01replaced"}), ("memory_undo", {"ref": "none"}),
     ("memory_store", {"text": "short"}), ("memory_store", {"text": FACT, "valid_from": "soonish"}),
     ("memory_store", {"text": FACT, "valid_from": "2027-01-01", "valid_until": "2026-01-01"}),
     ("memory_store", {"text": FACT, "replaces": "submarines"}), ("memory_store", {"text": FACT, "replaces": "twins"}),
