@@ -132,7 +132,7 @@ KindName = Literal["fact", "turn", "entity", "note", "snippet", "journal", "doc"
 Kinds = Annotated[
     list[KindName] | None, Field(max_length=7, description="Only these. turn: what was said word for word.")
 ]
-From = Annotated[Day, Field(description="Made since: 2026-03, last March, 2026-03-01T14:30.")]
+From = Annotated[Day, Field(description="Made since: last March, 2026-03-01T14:30.")]
 To = Annotated[Day, Field(description="Made until.")]
 At = Annotated[Day, Field(description="What was true on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
