@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from quaid.capture.extractor import Extractor, ExtractResult, Source
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
+    from quaid.capture.importers.programs import Program
     from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
@@ -235,7 +236,7 @@ class Memory(OpenVault):
         self.catch_up()
         return done
 
-    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
+    def import_from(self, source: str | os.PathLike[str] | IO[bytes] | Program, **options: Any) -> ImportResult:
         """Take in another memory, `options` as the fields of `ImportOptions`. BadInputError: Quaid does not know it."""
         from quaid.capture.importer import ImportOptions, import_from
 

@@ -8,32 +8,43 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
 from quaid.capture.entities import plan_entity
-from quaid.capture.facts import NewFact
+from quaid.capture.facts import NewFact, StoredFact
 from quaid.capture.importers import import_content
+from quaid.capture.importers.agent_memories import read_export
 from quaid.capture.importers.formats import NoteFolder, select_format
+from quaid.capture.importers.programs import Program
+from quaid.capture.replacements import may_replace
 from quaid.capture.stated_relations import add_stated
 from quaid.capture.writer import WritePlan, Writer, WriteResult
-from quaid.config import person_of
+from quaid.claims import claim_key, is_same_claim
+from quaid.config import own_names, person_of
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.index import documents, graph
+from quaid.index.documents import Document
 from quaid.model import CORE_FILES, Edge, Edit, Message, name_key, note_name
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, data_folder
+from quaid.recall.contradictions import SINGLE_VALUED, find_pairs
 from quaid.vault import files, frontmatter, layout, notes
 from quaid.vault.notes import StoredNote
 
 EXAMPLES = 5
 MAX_REDACTED = 10
 """Places with redactions that a commit names."""
+MIN_SIMILARITY = 0.6
+"""Share of the words of a line that an edited one has as well."""
+UNDATED = "9"
+"""It sorts behind all days."""
 KINDS = {"facts": "fact", "entities": "entity", "edges": "edge", "notes": "note"}
 _MAX_NAME_CHARS = 150
 
@@ -55,7 +66,9 @@ class ImportResult:
 
     `counts` are of facts, entities, edges and notes; `known` were in the vault already; `left_out` counts by reason;
     `redacted` names for each place the removed secrets; `clashes` are paths with other contents, which stay as they
-    are; `namesakes` are (new note, other note) of one name; `left` is on disk but not committed.
+    are; `namesakes` are (new note, other note) of one name; `left` is on disk but not committed. `texts` are some of
+    the `new` facts; those that are `newer` than one in the vault, or were edited in the source, with that one; those
+    that are `missing` from the source now; and what was `refused`, with the reason.
     """
 
     source: str
@@ -66,18 +79,40 @@ class ImportResult:
     redacted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     clashes: tuple[str, ...] = ()
     namesakes: tuple[tuple[str, str], ...] = ()
-    examples: tuple[str, ...] = ()
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     commit: str | None = None
     left: tuple[str, ...] = ()
     dry_run: bool = False
 
 
+Reading = tuple[import_content.ImportSource, str, import_content.ImportContent, list[NewFact]]
+"""A source, the name of its program or format, what it holds, and the facts to store."""
+Source = Path | IO[bytes] | Program
+
+
 def import_from(
-    vault: OpenVault, source: Path | IO[bytes], options: ImportOptions, *, redact: import_content.Redact | None = None
+    vault: OpenVault, source: Source, options: ImportOptions, *, redact: import_content.Redact | None = None
 ) -> ImportResult:
     """Import the memories of a source as one commit. A second import of the same source changes nothing."""
     writer = Writer(vault)
-    read = read_source(source, vault.root) if isinstance(source, Path) else read_stream(source)
+    reading = read_memories(vault, source, options, redact)
+    planning = (vault, writer, reading, options, datetime.now(UTC))
+    if options.dry_run:
+        plan = plan_import(*planning)
+    else:
+        digest = hashlib.sha256(repr(("import", reading[0].name, options)).encode())
+        for path, data in reading[0].files.items():
+            digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+        plan = writer.write(digest.hexdigest(), plan_import, *planning)
+    result = ImportResult(**{key: _frozen(value) for key, value in plan.details.items()})
+    return replace(result, commit=plan.written.commit, left=plan.written.left)
+
+
+def read_memories(
+    vault: OpenVault, source: Source, options: ImportOptions, redact: import_content.Redact | None = None
+) -> Reading:
+    """Read a source. Secrets are removed from all that is found in it."""
+    read = read_source(source, vault.root) if isinstance(source, (Path, Program)) else read_stream(source)
     form = select_format(read, options.format or (NoteFolder.name if options.into and read.notes else None))
     if options.into and form is not NoteFolder:
         raise BadInputError(
@@ -103,35 +138,22 @@ def import_from(
     found = import_content.ImportContent(redact_counted, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(read.passed_over)
     form.read(read, found)
-    new = list_facts(found, form.name, options.owner, options.project)
-    planning = (vault, writer, read.name, form.name, found, new, options, datetime.now(UTC))
-    if options.dry_run:
-        plan = _plan_import(*planning)
-    else:
-        digest = hashlib.sha256(repr(("import", read.name, options)).encode())
-        for path, data in read.files.items():
-            digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-        plan = writer.write(digest.hexdigest(), _plan_import, *planning)
-    result = ImportResult(**{key: _frozen(value) for key, value in plan.details.items()})
-    return replace(result, commit=plan.written.commit, left=plan.written.left)
+    name = read.program or form.name
+    return read, name, found, list_facts(found, name, options.owner, options.project)
 
 
-def _plan_import(
-    vault: OpenVault,
-    writer: Writer,
-    name: str,
-    format_name: str,
-    found: import_content.ImportContent,
-    new: Sequence[NewFact],
-    options: ImportOptions,
-    now: datetime,
+def plan_import(
+    vault: OpenVault, writer: Writer, reading: Reading, options: ImportOptions, now: datetime, *without: str
 ) -> WritePlan:
+    """Plan an import `without` the facts with these ids. The details of the plan are fields of an `ImportResult`."""
+    source, format_name, found, new = reading
     plan = _Planner(vault, writer, found, now)
     names = plan.plan_entities(NewFact("", source="import", project=options.project, imported_from=format_name))
-    plan.plan_facts(new, names)
+    plan.plan_facts(new, names, source, *without)
     plan.plan_files()
+    plan.texts["refused"] += [f"{text} ({reason})" for reason, text in found.left_out.lines]
     imported = ImportResult(
-        name,
+        source.name,
         format_name,
         dict(+plan.counts),
         plan.known,
@@ -139,49 +161,67 @@ def _plan_import(
         {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
         tuple(plan.clashes),
         plan.find_namesakes(),
-        tuple(plan.examples[:EXAMPLES]),
+        dict(plan.texts),
         dry_run=options.dry_run,
     )
     vault.show_progress("Writing", 0, len(plan.edits))
-    lines = [f"Read from {' '.join(name.split())}: {phrase_counts(imported.counts)}."]
+    lines = [f"Read from {' '.join(source.name.split())}: {phrase_counts(imported.counts)}."]
     if imported.known:
         lines.append(f"Known already: {imported.known:,}.")
     if imported.left_out:
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
         lines.append(f"Left out: {reasons}.")
+    lines += [f"Newer: {text}." for text in imported.texts["newer"]]
     for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
         lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
     subject = f"import: {phrase_counts(imported.counts)} from {format_name}"
     message = Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
-    return WritePlan(WriteResult(name, "", "imported"), tuple(plan.edits), message, details=asdict(imported))
+    return WritePlan(WriteResult(source.name, "", "imported"), tuple(plan.edits), message, details=asdict(imported))
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
-def read_source(path: Path, root: Path) -> import_content.ImportSource:
-    """Read a file, or a folder without hidden files, links and vaults in it."""
+def read_source(source: Path | Program, root: Path) -> import_content.ImportSource:
+    """Read a file, a folder without hidden files, links and vaults in it, or what a program stores."""
+    program = source if isinstance(source, Program) else None
+    path = source.folder if isinstance(source, Program) else source
     if not path.exists():
         raise BadInputError(f"{path} does not exist. Give the file or folder that holds the memories.")
-    place = path.resolve()
+    place = path if program else path.resolve()
     if place.is_relative_to(root.resolve()) and (path.is_dir() or layout.is_note_name(path.name)):
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
-    if path.is_file():
-        name = redaction.admit_name(path.name)
-        return import_content.ImportSource(name, {name: _read_file(path)}, is_folder=False)
-    if not path.is_dir():
+    if not path.is_file() and not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
+    places = program.places if program else (place,)
     passed_over: Counter[str] = Counter()
     data: dict[str, bytes] = {}
-    for name in sorted(_list_files(place, passed_over)):
+    modified: dict[str, datetime] = {}
+    exporter = ""
+    for file in (file for top in places for file in sorted(_list_files(top, passed_over))):
+        name = redaction.admit_name(file.name if file == place else file.relative_to(place).as_posix())
         try:
-            data[redaction.admit_name(name)] = _read_file(place / name)
-        except BadInputError:
+            changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            exporter, contents = read_export(file) if file.suffix.lower() in {".zip", ".json"} else ("", {})
+            contents = contents or {name: _read_file(file)}
+        except (BadInputError, OSError):
+            if file == place:
+                raise
             passed_over["files that cannot be read"] += 1
+            continue
+        data |= contents
+        modified |= dict.fromkeys(contents, changed)
     if not data:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
     return import_content.ImportSource(
-        redaction.admit_name(place.name), data, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
+        program.title if program else redaction.admit_name(place.name),
+        data,
+        is_folder=place.is_dir() or place.name not in data,
+        has_obsidian=(place / ".obsidian").is_dir(),
+        passed_over=passed_over,
+        program=program.name if program else exporter * (place.name not in data),
+        modified=modified,
+        places=places,
     )
 
 
@@ -194,9 +234,13 @@ def read_stream(stream: IO[bytes]) -> import_content.ImportSource:
     return import_content.ImportSource(name, {name: data}, is_folder=False)
 
 
-def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
-    """Return paths below `top`. Files that are not markdown are only counted: attachments may be large."""
-    found = []
+def _list_files(top: Path, passed_over: Counter[str]) -> Iterator[Path]:
+    """Yield the files in `top`, or that file. Those in folders that are not markdown are only counted: attachments may
+    be large.
+    """
+    if top.is_file():
+        yield top
+        return
     for folder, folders, names in os.walk(top):
         here = Path(folder)
         if here != top and CONFIG_FILE in names:
@@ -214,8 +258,7 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
             elif path.suffix.lower() not in import_content.MARKDOWN:
                 passed_over[import_content.NOT_MARKDOWN] += 1
             else:
-                found.append(path.relative_to(top).as_posix())
-    return found
+                yield path
 
 
 def _read_file(path: Path) -> bytes:
@@ -234,15 +277,17 @@ def list_facts(
         try:
             text = facts.clean_statement(fact.text)
         except FactTooShortError:
-            found.left_out["statements of fewer than three words"] += 1
+            found.left_out.add("statements of fewer than three words", fact.text)
             continue
         fact_owner = owner if fact.owner == "default" else fact.owner
-        text_hash = notes.text_hash(text)
-        if (fact_owner, text_hash) in new:
-            found.left_out["statements made twice"] += 1
+        text_hash, claim = notes.text_hash(text), (fact_owner, claim_key(text))
+        if (earlier := new.get(claim)) and is_same_claim(earlier.text, text):
+            found.left_out.add("statements made twice", text)
+            if earlier.created and fact.created and fact.created < earlier.created:
+                new[claim] = replace(earlier, created=fact.created)
             continue
         place = fact.imported_from or ""
-        new[fact_owner, text_hash] = replace(
+        new[claim] = replace(
             fact,
             text=text,
             id=derive_id("fact", format_name, place, fact_owner, text_hash),
@@ -283,7 +328,11 @@ class _Planner:
         self.known = 0
         self.clashes: list[str] = []
         self.left_out: Counter[str] = Counter(found.left_out)
-        self.examples: list[str] = []
+        self.texts: dict[str, list[str]] = {kind: [] for kind in ("new", "newer", "missing", "refused")}
+
+    @cached_property
+    def _living(self) -> dict[int, Document]:
+        return {each.doc_id: each for each in documents.list_living(self._index)}
 
     def plan_entities(self, edge_fact: NewFact) -> list[tuple[str, str]]:
         """Plan notes for the entities and the ends of edges; return the new names with the names of their notes.
@@ -384,25 +433,20 @@ class _Planner:
         if entity.prose and entity.prose.encode() not in data:
             self.left_out["texts on what has a note in the vault already"] += 1
 
-    def plan_facts(self, new: Sequence[NewFact], new_names: Sequence[tuple[str, str]]) -> None:
-        """Plan the facts that the vault does not have; names in them become links."""
-        names = [*graph.entity_names(self._visible), *new_names]
+    def plan_facts(
+        self, new: Sequence[NewFact], names: Sequence[tuple[str, str]], source: import_content.ImportSource, *but: str
+    ) -> None:
+        """Plan the facts that the vault does not have; names in them become links. What they replace is ended."""
+        names = [*graph.entity_names(self._visible), *names]
         notes_by_name = {name_key(name): note for name, note in reversed(names)}
         # By first words: searching each text for each name takes too long.
         by_word: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for name, note in dict.fromkeys(names):
             if words := _words(name):
                 by_word[words[0]].append((name, note))
-        wanted = json.dumps([fact.id for fact in new])
-        found = documents.find_documents(self._index, "id IN (SELECT value FROM json_each(?))", (wanted,))
-        ids = {document.id for document in found}
-        taken: set[str] = set()
         owner = person_of(self._root, self._vault.settings)
-        for fact in new:
-            text_hash = notes.text_hash(fact.text)
-            if fact.id in ids or documents.find_by_text(self._index, text_hash, fact.owner, fact.valid_until):
-                self.known += 1
-                continue
+        unknown: list[NewFact] = []
+        for fact in (each for each in self._list_unknown(new) if each.id not in but):
             stated = add_stated(fact, fact.created or self._now, owner)
             if stated.edges != fact.edges:
                 ends = [(notes_by_name.get(name_key(e.subject), e.subject), e) for e in stated.edges]
@@ -410,19 +454,122 @@ class _Planner:
                 # `last month` in a source without dates is any month.
                 since = stated.valid_from if fact.created else fact.valid_from
                 stated = replace(stated, edges=tuple(edges), valid_from=since)
+            unknown.append(stated)
+        replaced = [*self._find_edited(new, unknown, source.program), *self._find_older(unknown)]
+        drafts: dict[str, Edit] = {}
+        stored: list[StoredFact] = []
+        replacing = {place for _, place in replaced}
+        for place, stated in enumerate(unknown):
+            dated = replace(stated, created=stated.created or source.find_modified(stated.imported_from or ""))
+            fact = facts.begin_when_stated(dated, self._now) if place in replacing else dated
             linked = [pair for word in dict.fromkeys(_words(fact.text)) for pair in by_word.get(word, ())]
-            note_id, edit = facts.plan_fact(stated, self._now, linked, self._vault.layout)
+            note_id, edit = facts.plan_fact(fact, self._now, linked, self._vault.layout)
             path = edit.rel_path
             # Of ten thousand facts whose words make no slug, two may share a file name: one gets a longer tail.
             for length in (8, 12, 26):
-                if path not in taken and files.read_note(self._root, path) is None:
+                if path not in drafts and files.read_note(self._root, path) is None:
                     break
                 path = f"{edit.rel_path.removesuffix(f'{note_id[-5:]}.md')}{note_id[-length:]}.md"
-            taken.add(path)
-            self.edits.append(replace(edit, rel_path=path))
-            self.counts["facts"] += 1
-            self.counts["edges"] += len(stated.edges)
-            self.examples.append(fact.text)
+            drafts[path] = replace(edit, rel_path=path)
+            stored.append(StoredFact(note_id, path, fact.text, "created"))
+        self.counts["facts"] += len(unknown)
+        self.counts["edges"] += sum(len(fact.edges) for fact in unknown)
+        self.texts["new"] += [fact.text for fact in unknown[:EXAMPLES]]
+        list(facts.end_replaced(unknown, replaced, stored, drafts, self._now))  # it changes the drafts
+        self.edits += drafts.values()
+
+    def _list_unknown(self, new: Sequence[NewFact]) -> Iterator[NewFact]:
+        """Yield those of `new` that the vault does not have: with this id, in these or other words, or as what was true
+        then and is no more.
+        """
+        wanted = json.dumps([fact.id for fact in new])
+        found = documents.find_documents(self._index, "id IN (SELECT value FROM json_each(?))", (wanted,))
+        ids = {document.id for document in found}
+        living = {(each.owner, claim_key(each.text)): each for each in self._living.values()}
+        hashes = json.dumps([notes.text_hash(fact.text) for fact in new])
+        over = "superseded_by IS NOT NULL AND text_hash IN (SELECT value FROM json_each(?))"
+        ended = {
+            (each.owner, each.text_hash): (each.valid_until or "9")[:10]
+            for each in documents.find_documents(self._index, over, (hashes,))
+        }
+        for fact in new:
+            text_hash, same = notes.text_hash(fact.text), living.get((fact.owner, claim_key(fact.text)))
+            end = ended.get((fact.owner, text_hash), "")
+            if (
+                fact.id in ids
+                or documents.find_by_text(self._index, text_hash, fact.owner, fact.valid_until)
+                or (same and same.valid_until == fact.valid_until and is_same_claim(fact.text, same.text))
+                or (end and (fact.valid_from or "")[:10] <= end)
+            ):
+                self.known += 1
+            else:
+                yield fact
+
+    def _find_edited(
+        self, new: Sequence[NewFact], unknown: Sequence[NewFact], program: str
+    ) -> Iterator[tuple[StoredNote | int, int]]:
+        """Yield (fact of an earlier import, place of the one of `unknown` that its line has become). A line that is not
+        in the source any more is named; the fact stays.
+        """
+        claims = {claim_key(fact.text) for fact in new}
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for at, fact in enumerate(unknown):
+            places[fact.imported_from or ""].append(at)
+        here = {fact.imported_from for fact in new}
+        earlier: defaultdict[str, list[Document]] = defaultdict(list)
+        for old in (each for each in self._living.values() if each.source == "import"):
+            head = StoredNote(old.path, files.read_note(self._root, old.path) or b"").head.fields
+            origin = str(head.get("imported_from") or "")
+            name, _, place = origin.partition(" ")
+            is_as_imported = derive_id("fact", name, place, old.owner, old.text_hash or "") == old.id
+            if is_as_imported and (name == program or origin in here):
+                earlier[origin].append(old)
+        for origin, olds in earlier.items():
+            gone = [old for old in olds if claim_key(old.text) not in claims]
+            if not origin.startswith(f"{program} ") and len(gone) > len(olds) / 3:
+                continue  # another file with this name
+            for old in gone:
+                words = {*_words(old.text.casefold())}
+                others = {at: {*_words(unknown[at].text.casefold())} for at in places[origin]}
+                likeness = {at: 2 * len(words & other) / (len(words) + len(other)) for at, other in others.items()}
+                best = max(likeness, key=likeness.__getitem__, default=None)
+                if best is None or likeness[best] < MIN_SIMILARITY or old.pinned or old.verified:
+                    self.texts["missing"].append(old.text)
+                    continue
+                places[origin].remove(best)
+                self.texts["newer"].append(f"{unknown[best].text} (it was: {old.text})")
+                yield StoredNote(old.path, files.read_note(self._root, old.path) or b""), best
+
+    def _find_older(self, unknown: Sequence[NewFact]) -> Iterator[tuple[StoredNote | int, int]]:
+        """Yield (older fact, place of the one of `unknown` that replaces it): both give one subject different values of
+        a relation that has one, and `may_replace` allows it. An older fact is a note, or the place of another one.
+        """
+        stated = {
+            -1 - place: [(e.subject, e.relation, e.object) for e in fact.edges] for place, fact in enumerate(unknown)
+        }
+        subjects = {name_key(subject) for edges in stated.values() for subject, _, _ in edges}
+        relations_used = SINGLE_VALUED.union(relation for edges in stated.values() for _, relation, _ in edges)
+        known = graph.fetch_edges_about(self._index, subjects, relations_used) if subjects else {}
+        of_one = find_pairs({**stated, **{key: edges for key, edges in known.items() if key in self._living}})
+        owners = own_names(self._root, self._vault.settings)
+        for pair in sorted(of_one):
+            days = {key: _since(unknown[-1 - key] if key < 0 else self._living[key]) for key in pair}
+            early, late = sorted(pair, key=days.__getitem__)
+            if late >= 0 or not days[early] < days[late] < UNDATED:
+                continue
+            newer, place = unknown[-1 - late], -1 - late
+            if early < 0:
+                yield -1 - early, place
+                continue
+            older = self._living[early]
+            if older.owner != newer.owner:
+                continue
+            data = files.read_note(self._root, older.path)
+            if data is None or not may_replace(newer, older, owners) or older.pinned or older.verified:
+                self.texts["newer"].append(f"{newer.text} (next to your own: {older.text})")
+                continue
+            self.texts["newer"].append(f"{newer.text} (it was: {older.text})")
+            yield StoredNote(older.path, data), place
 
     def plan_files(self) -> None:
         """Plan the files that are copied as they are. Only an untouched core note of the template is overwritten."""
@@ -441,7 +588,7 @@ class _Planner:
                 planned[path] = data
                 self.edits.append(Edit(path, present, data))
                 self.counts["notes"] += 1
-                self.examples.append(path)
+                self.texts["new"].append(path)
             else:
                 self.clashes.append(path)
 
@@ -458,6 +605,12 @@ class _Planner:
         )
         pairs = ((new[name_key(note_name(other.path))], other.path) for other in others)
         return tuple((path, other) for path, other in pairs if not other.startswith(f"{into}/"))
+
+
+def _since(fact: NewFact | Document) -> str:
+    """Return the day (ISO) since when a fact holds or, if that is not known, on which it was stated."""
+    stated = fact.created if isinstance(fact, Document) else fact.created and notes.render_time(fact.created)
+    return (fact.valid_from or stated or UNDATED)[:10]
 
 
 def _is_name(name: str) -> bool:

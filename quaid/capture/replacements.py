@@ -71,11 +71,14 @@ def find_replaced(
 
 
 def may_replace(new: NewFact, old: Document | NewFact, owners: Collection[str]) -> bool:
-    """Return whether `new` replaces `old` without a question: a person states it, who may state it."""
+    """Return whether `new` replaces `old` without a question: a person states it, who may state it, or both are from
+    the memories of other programs.
+    """
     own = {"", *map(name_key, owners)}
     keys = (name_key(one.speaker or "") for one in (new, old))
     speaker, before = ("" if key in own or is_owner_label(key) else key for key in keys)
-    if new.source != "user" or is_about_others(new.text, old.text):
+    is_stated = new.source == "user" or (new.source == "import" and old.source in {"import", "assistant"})
+    if not is_stated or is_about_others(new.text, old.text):
         return False
     words = f" {name_key(f'{new.text} {old.text}')}"
     is_of_owner = any(f" {key.split()[0]}" in words for key in own if key)

@@ -1,21 +1,25 @@
 """`quaid extract`, `analyze`, `import` and `export`."""
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
+
+import typer
 
 from quaid.capture.export import write_export
 from quaid.capture.extraction import Learned
 from quaid.capture.extractor import ExtractResult
 from quaid.capture.files.analyzer import AnalyzeResult
 from quaid.capture.importer import ImportResult, phrase_counts
+from quaid.capture.importers.programs import Program, find_programs, name_program
 from quaid.capture.right_command import hint_for, list_transcripts
 from quaid.cli.change_output import warn_left, warn_redacted
 from quaid.cli.invocation import Invocation, error_shape, print_error
-from quaid.cli.options import DryRun, argument, flag, option
+from quaid.cli.options import DryRun, Yes, argument, can_answer, flag, option
 from quaid.cli.terminal import clipped, count, first, known, line_width, lines, section, short, size, styled, titled
 from quaid.errors import (
     TROUBLE_FOR_ALL,
@@ -28,6 +32,7 @@ from quaid.errors import (
     name_first,
 )
 from quaid.index import documents
+from quaid.janitor.following import read_followed, write_followed
 from quaid.llm.discovery import AGREE
 from quaid.memory import Memory
 from quaid.shapes import json_object
@@ -338,54 +343,129 @@ def run_import(
     format_: Annotated[
         str | None,
         option(
-            "FORMAT",
-            "The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
+            "NAME",
+            "The program, or with PATH the format, when the content does not tell: quaid, mem0, basic-memory, "
+            "markdown, notes.",
             "--from",
         ),
     ] = None,
+    follow: Annotated[
+        str | None, option("NAME", "Take in a program, or PATH under this name, and ask about each later change.")
+    ] = None,
+    unfollow: Annotated[str | None, option("NAME", "Ask about its changes no more.")] = None,
     owner: Annotated[str | None, option("NAME", "The owner of the facts.")] = None,
     keep_owners: Annotated[bool, flag("Keep each user_id of mem0 as the owner.", "--keep-owners")] = False,
     project: Annotated[str | None, option("NAME", "The project the facts belong to.")] = None,
     into: Annotated[
         str | None, option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME.")
     ] = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
-    of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
+    """Import other memories. Without PATH, find those that programs store on this machine: Codex, Claude Code,
+    OpenClaw, Gemini CLI, Cursor, Windsurf, basic-memory, and an export of Claude.ai.
 
+    With PATH: markdown memories (MEMORY.md, daily notes, a list with a memory on each line), an export of Claude.ai,
+    ChatGPT or mem0, a basic-memory project, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
     The format is recognised by the content. No model is asked. Importing again adds only what is new.
 
     Examples:
-      quaid import ~/.openclaw/workspace --dry-run
+      quaid import --dry-run
+      quaid import --from codex
+      quaid import --follow claude-code
       quaid import ~/basic-memory
       quaid import mem0.json --owner maya
-      quaid import ~/Obsidian/Garden --into garden
     """
-    if path is None:
-        raise UsageError("What is to be imported? Give a file or a folder: quaid import ~/basic-memory")
-    with invocation.open(owner=owner) as memory, invocation.progress(memory):
-        try:
-            imported = memory.import_from(
-                sys.stdin.buffer if path == "-" else path,
-                format=format_,
-                project=project,
-                keep_owners=keep_owners,
-                into=into,
-                dry_run=dry_run,
+    if follow is not None and (path == "-" or len(follow.split()) != 1):
+        raise UsageError("--follow takes the name of a program, or a name in one word for a file or folder.")
+    programs = {program.name: program for program in find_programs(Path.home(), os.environ)}
+    options = {"project": project, "keep_owners": keep_owners, "into": into, "dry_run": dry_run}
+    with invocation.open(owner=owner) as memory:
+        records = read_followed(memory.root)
+        if unfollow is not None:
+            if records.pop(unfollow, None) is None:
+                raise BadInputError(f"{unfollow!r} is not followed. Followed are: {', '.join(records) or 'none'}.")
+            write_followed(memory.root, records)
+            invocation.respond(f"Not followed any more: {unfollow}", unfollowed=unfollow)
+            return
+        if path is None and not (follow or format_):
+            _import_found(invocation, memory, list(programs.values()), options, yes=yes)
+            return
+        name = follow or format_ or ""
+        if path is None and name not in programs:
+            known = f"Found were: {', '.join(programs)}. " if programs else ""
+            raise BadInputError(
+                f"No memories of {name!r} were found on this machine. {known}Or give a file or a folder."
             )
+        given = Path(path or "").expanduser().absolute()
+        whole = (
+            name_program(follow, given)
+            if path and follow
+            else next((program for program in programs.values() if program.places == (given,)), None)
+        )
+        source: str | IO[bytes] | Program = path if path and format_ else whole or path or programs[name]
+        try:
+            with invocation.progress(memory):
+                imported = memory.import_from(
+                    sys.stdin.buffer if path == "-" else source, format=format_ if path else None, **options
+                )
         except BadInputError as error:
-            hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
+            hint = hint_for(given, "import") if path not in {None, "-"} and not (format_ or into) else ""
             raise BadInputError(f"{error}{hint}") from error
-    invocation.respond(
-        render_imported(imported),
-        **json_object(imported, "source", "format", "dry_run"),
-        counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
-        **json_object(imported, "known", "left_out", "redacted", "clashes"),
-        namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
-        **json_object(imported, "examples", "commit", "left"),
-    )
+        if follow is not None and not dry_run:
+            records[follow] = {**records.get(follow, {}), "path": str(given) if path is not None else ""}
+            write_followed(memory.root, records)
+    invocation.respond(render_imported(imported), **_import_shape(imported))
     remark_on_imported(invocation, imported)
+    if follow is not None and not dry_run:
+        invocation.notify(
+            f"Each night asks about what has changed in it. End that with: quaid import --unfollow {follow}"
+        )
+
+
+def _import_found(
+    invocation: Invocation, memory: Memory, programs: Sequence[Program], options: dict[str, Any], *, yes: bool
+) -> None:
+    """Show the memories that programs store on this machine, and take in those that are wanted."""
+    found: list[dict[str, Any]] = []
+    taken: list[ImportResult] = []
+    asks, takes = can_answer(invocation) and not yes, not options["dry_run"]
+    for program in programs:
+        try:
+            with invocation.progress(memory):
+                would = memory.import_from(program, **{**options, "dry_run": True})
+        except BadInputError as error:
+            invocation.notify(f"{program.title}: {error}")
+            continue
+        found.append({**json_object(program, "name", "title", "places"), **_import_shape(would)})
+        if not invocation.as_json:
+            total = count(would.counts.get("facts", 0) + would.known, "memory", "memories")
+            invocation.print(
+                lines(f"{program.title} ({program.name}), {total} in {program.folder}", render_imported(would))
+            )
+        if takes and would.counts and (yes or (asks and typer.confirm("Take it in?", default=True, err=True))):
+            with invocation.progress(memory):
+                taken.append(memory.import_from(program, **options))
+            remark_on_imported(invocation, taken[-1])
+            invocation.notify(f"Imported: {phrase_counts(taken[-1].counts)}")
+    if not found:
+        invocation.notify("No memories of other programs were found on this machine. Give a file or a folder.")
+    elif takes and not (yes or asks):
+        invocation.notify(f"Take one in with: quaid import --from {found[0]['name']}; all of them: quaid import --yes")
+    if invocation.as_json:
+        invocation.print_json(found=found, imported=[_import_shape(imported) for imported in taken])
+
+
+def _import_shape(imported: ImportResult) -> dict[str, Any]:
+    return {
+        **json_object(imported, "source", "format", "dry_run"),
+        "counts": {kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
+        **json_object(imported, "known", "left_out", "redacted", "clashes"),
+        "namesakes": [{"path": path, "other": other} for path, other in imported.namesakes],
+        "examples": imported.texts["new"],
+        **{kind: imported.texts[kind] for kind in ("newer", "missing", "refused")},
+        **json_object(imported, "commit", "left"),
+    }
 
 
 def render_imported(imported: ImportResult) -> str:
@@ -395,11 +475,13 @@ def render_imported(imported: ImportResult) -> str:
         verb = "Would import" if imported.dry_run else styled("Imported", "green")
         head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
     repeated = f"{imported.known:,}" if imported.known else None
-    examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []
+    new, newer, missing, _ = ([(clipped(text, _WIDTH),) for text in texts] for texts in imported.texts.values())
     reasons = sorted(imported.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
     return lines(
         titled(head, known(("known already", repeated), ("commit", short(imported.commit)))),
-        section("First of them", examples),
+        section("First of them", new if imported.dry_run else []),
+        section("Newer than before", newer[:MAX_SHOWN]),
+        section("No longer in the source; nothing was removed here", missing[:MAX_SHOWN]),
         section("Left out", [(f"{number:,}", reason) for reason, number in reasons]),
     )
 

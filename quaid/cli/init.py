@@ -3,8 +3,7 @@
 import getpass
 import os
 import shlex
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -14,7 +13,9 @@ from typing import Annotated
 import typer
 
 from quaid.agents.installation import list_hosts, this_machine
+from quaid.capture.importers.programs import Program, find_exports, find_programs
 from quaid.capture.owner_note import clean_name
+from quaid.capture.transcripts.exports import CONVERSATIONS
 from quaid.cli.extract import remark_on_imported, render_imported
 from quaid.cli.install import ask_about_models
 from quaid.cli.invocation import Invocation
@@ -39,11 +40,6 @@ EMBED_S = 0.5
 """The seconds that are spent on vectors before a process in the background does the rest."""
 MAX_OFFERED = 5
 """Memories of other programs that are named."""
-MAX_PROJECTS = 200
-MAX_ARCHIVES = 50
-"""Files of a folder that are opened to see whether they are an export."""
-_EXPORTED = "conversations"
-"""Of ChatGPT and Claude.ai: conversations.json, or conversations-000.json and so on."""
 _CODE = frozenset(
     """
     pyproject.toml setup.py requirements.txt package.json tsconfig.json deno.json Cargo.toml go.mod pom.xml build.gradle
@@ -303,63 +299,37 @@ def _list_remarks(created: Created, owner: str, own: list[str]) -> Iterator[str]
 def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     """Take in what other programs remember, each if it is wanted; without a terminal, say how."""
     home = Path.home()
-    found = _find_memories(home, os.environ, [Path.cwd(), home / "Downloads"])
-    found = [one for one in found if not one[0].is_relative_to(root)]
-    for path, what, command in found[:MAX_OFFERED]:
+    programs = [each for each in find_programs(home, os.environ) if not each.folder.is_relative_to(root)]
+    exports = find_exports([Path.cwd(), home / "Downloads"], CONVERSATIONS)
+    found: list[tuple[str, str, Program | Path]] = [
+        *((f"memories of {program.title}", f"import --from {program.name}", program) for program in programs),
+        *(
+            ("exported conversations", f"extract {shlex.quote(str(path))}", path)
+            for path in exports
+            if not path.is_relative_to(root)
+        ),
+    ]
+    for what, command, source in found[:MAX_OFFERED]:
         if not asks:
-            invocation.notify(f"Found {what}: quaid {command} {shlex.quote(str(path))}")
+            invocation.notify(f"Found {what}: quaid {command}")
             continue
-        if not typer.confirm(f"Found {what}: {path}. Take it in?", default=command == "import", err=True):
+        place = source.places[0] if isinstance(source, Program) else source
+        if not typer.confirm(f"Found {what}: {place}. Take it in?", default=isinstance(source, Program), err=True):
             continue
         try:
             with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
-                if command == "import":
-                    imported = memory.import_from(path)
+                if isinstance(source, Program):
+                    imported = memory.import_from(source)
                     invocation.print(render_imported(imported))
                     remark_on_imported(invocation, imported)
                 else:
-                    turns = [done.new_turns for done in memory.extract_each(path, facts=False)]
+                    turns = [done.new_turns for done in memory.extract_each(source, facts=False)]
                     summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
                     invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
         except QuaidError as error:  # a problem with one ends nothing else
             invocation.notify(f"{error}")
     if len(found) > MAX_OFFERED:
         invocation.notify(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
-
-
-def _find_memories(home: Path, environ: Mapping[str, str], folders: Sequence[Path]) -> list[tuple[Path, str, str]]:
-    """Return the memories of programs in the home folder of the user, and the exports in `folders`: each a file or
-    folder, what it is, and the command that takes it in. None of them is read.
-    """
-    claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser()
-    places: list[tuple[Path, str]] = []
-    with suppress(OSError):
-        memories = sorted(islice(claude.glob("projects/*/memory/MEMORY.md"), MAX_PROJECTS))
-        places = [(path, "memory of Claude Code") for path in memories]
-    places.append((home / ".openclaw" / "workspace" / "MEMORY.md", "memory of OpenClaw"))
-    places.append((home / "basic-memory", "notes of basic-memory"))
-    found: list[tuple[Path, str, str]] = []
-    for path, what in places:
-        with suppress(OSError):
-            if path.is_file() or (path.is_dir() and any(path.rglob("*.md"))):
-                found.append((path, what, "import"))
-    for folder in dict.fromkeys(folders):
-        with suppress(OSError):
-            files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".json", ".zip"})
-            exports = filter(_is_export, files[:MAX_ARCHIVES])
-            found += [(path, "exported conversations", "extract") for path in exports]
-    return found
-
-
-def _is_export(path: Path) -> bool:
-    if path.suffix.lower() == ".json":
-        return path.stem.startswith(_EXPORTED) and path.is_file()
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.rpartition("/")[2] for name in archive.namelist()]
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False
-    return any(name.startswith(_EXPORTED) and name.endswith(".json") for name in names)
 
 
 def _name_next_steps(invocation: Invocation, root: Path) -> None:

@@ -253,6 +253,17 @@ class SourceRepository:
         args = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
         return frozenset(self.git.read("list the objects", *args).decode().split())
 
+    def read_versions(self, path: Path, endings: tuple[str, ...]) -> list[tuple[int, bytes]]:
+        """The contents that a file, or files with one of `endings` in a folder, had in the last commits, each with the
+        time of the commit in seconds since 1970.
+        """
+        inside = self.inside(path)
+        log = self.read_log(FIRST_COMMITS, [inside] if inside else [])
+        touches = [(commit.at, touch) for commit in log.commits for touch in commit.touches]
+        made = [(at, touch.after) for at, touch in touches if touch.after and touch.path.endswith(endings)]
+        blobs = self.read_blobs(blob for _, blob in made)
+        return [(at, blobs[blob]) for at, blob in made if blob in blobs]
+
     def holds(self, path: str, data: bytes) -> bool:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)

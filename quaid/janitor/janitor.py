@@ -28,10 +28,9 @@ from quaid.local import recall_log
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.recall_summary import measure
 from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot, evidence_key
-from quaid.local.session_notes import SessionNotes
 from quaid.model import Edit, Message, note_name
 from quaid.open_vault import OpenVault
-from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.place import FOLLOWED_FILE, INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
 from quaid.shapes import json_object
@@ -71,13 +70,13 @@ class Janitor:
         judgements = Judgements(state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
         try:
             vault.sync(SyncOptions(accept_removals=options.accept_removals))
-            is_reading = not (options.dry_run or options.only_answers) and self._settings.capture.facts
-            is_reading = is_reading and "extract" in {task.name for task in select_tasks(options)}
-            if is_reading and SessionNotes(state / LOCAL_FILE).list_overdue(now):
-                from quaid.capture.extractor import Extractor
+            is_whole = not (options.dry_run or options.only_answers)
+            names = {task.name for task in select_tasks(options)} if is_whole else set()
+            if "memories" in names and (state / FOLLOWED_FILE).exists():
+                from quaid.janitor.following import propose_changes  # most runs need no reader of memories
 
-                Extractor(vault).store_overdue_notes(now)
-                vault.sync(None)
+                propose_changes(vault, report)
+            is_reading = self._settings.capture.facts and "extract" in names
             if is_reading and vault.models.describe().provider and (waiting := list_waiting(self._root, vault.index())):
                 from quaid.janitor.waiting import learn_waiting  # most runs need no reader of conversations
 

@@ -23,7 +23,7 @@ from matrices import examples
 from vaults import trust_vault
 
 from quaid.agents import config_files, config_text, installation
-from quaid.agents.hosts import HOSTS, InstallOptions, Machine
+from quaid.agents.hosts import HOSTS, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 
@@ -397,13 +397,9 @@ class TestRefusing:
         ):
             with pytest.raises(QuaidError, match=problem):
                 install(machine, "cursor", **options)
-        bare = Machine(tmp_path / "bare", "linux", {}, tmp_path, tmp_path)
-        for name, host in HOSTS.items():
+        for name in HOSTS:
             with pytest.raises(QuaidError, match="was not found here"):
-                install(bare, name)
-            would = installation.install(bare, host, InstallOptions(QUAID), dry_run=True)
-            assert would.changes
-            assert "was not found here" in would.next_steps[0]
+                install(Machine(tmp_path / "bare", "linux", {}, tmp_path, tmp_path), name)
         assert not (tmp_path / "bare").exists()
 
     def test_all_files_of_a_host_or_none(self, machine):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import for_each
 
+from quaid.capture.importers.import_content import LeftOut
 from quaid.capture.importers.markdown_memories import MAX_STATEMENT_CHARS, is_empty_label, read_statements
 
 MEMORY = """# Long-Term Memory
@@ -52,7 +51,7 @@ Max lives in Leipzig with two cats.
 
 
 def read(text):
-    left_out = Counter()
+    left_out = LeftOut()
     return [statement.text for statement in read_statements(text, left_out)], left_out
 
 
@@ -82,7 +81,7 @@ def test_what_states_nothing_is_left_out_and_counted():
 
 
 def test_a_task_and_a_date_in_front_are_told_apart_from_the_statement():
-    left_out = Counter()
+    left_out = LeftOut()
     dated, task, done = (s for s in read_statements(MEMORY, left_out) if "Key Decisions" in s.labels)
     assert (dated.day, dated.box) == ("2026-03-15", None)
     assert (task.day, task.box, done.box) == (None, "open", "done")
@@ -124,7 +123,7 @@ def test_a_heading_that_says_something(heading):
 
 @given(st.text(alphabet=st.sampled_from("aB1 -*#>|`~:[]()_\t\n=.?!é\u2028"), max_size=200))
 def test_any_text_is_read(text):
-    for statement in read_statements(text, Counter()):
+    for statement in read_statements(text, LeftOut()):
         assert len(statement.text.split()) >= 1
         assert "\n" not in statement.text
 
@@ -143,7 +142,7 @@ def test_hostile_notes_take_no_more_time_than_their_size():
 
 def test_lines_of_any_script_state_something():
     body = "# 关于我\n\n- 我对花生过敏\n- 喜欢喝绿茶\n- 工作：\n  - 在腾讯做工程师\n- 你喜欢什么？\n- 电话：\n- Я люблю чай\n"
-    left_out: Counter[str] = Counter()
+    left_out = LeftOut()
     assert [statement.text for statement in read_statements(body, left_out)] == [
         "我对花生过敏", "关于我: 喜欢喝绿茶", "关于我, 工作: 在腾讯做工程师", "Я люблю чай",
     ]  # fmt: skip

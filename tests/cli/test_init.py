@@ -196,7 +196,7 @@ def test_a_terminal_is_asked_for_the_name_and_for_each_memory(home: Path) -> Non
     memory.write_text("# Memory\n\n- Maya's dog Biscuit is a beagle\n")
     told = on_terminal({"Your name [Maya Chen]": "Maya Ortiz", "Take it in? [Y/n]": ""}, "init")
     assert load_settings(home / "here").owner_name == "Maya Ortiz"
-    assert "Imported: 1 fact from markdown" in told
+    assert "Imported: 1 fact from claude-code" in told
     assert "quaid install claude-code" in told
     assert quaid("recall", "Biscuit", "-q")[1].count("beagle") == 1
 
@@ -230,7 +230,7 @@ def test_without_a_terminal_the_commands_are_named(home: Path) -> None:
     (home / "Downloads" / "conversations.json").write_text("[]")
     code, _, err = quaid("init")
     assert code == 0
-    assert f"quaid import '{home}/.claude/projects/a b/memory/MEMORY.md'" in err
+    assert "Found memories of Claude Code: quaid import --from claude-code\n" in err
     assert f"quaid extract {home}/Downloads/export.zip" in err
     assert f"quaid extract {home}/Downloads/conversations.json" in err
     assert "photos" not in err

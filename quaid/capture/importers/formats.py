@@ -209,7 +209,9 @@ FORMATS: tuple[type[ImportFormat], ...] = (QuaidExport, Mem0, BasicMemory, Markd
 
 
 def select_format(source: ImportSource, name: str | None = None) -> type[ImportFormat]:
-    """Return the format `name`, else the one that recognises `source`."""
+    """Return the format `name`, else that of the program, else the one that recognises `source`."""
+    if source.program and name is None:
+        return next((form for form in FORMATS[:-1] if form.recognises(source)), MarkdownMemories)
     known = ", ".join(form.name for form in FORMATS)
     if name is not None:
         named = next((form for form in FORMATS if name == form.name), None)

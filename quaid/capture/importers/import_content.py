@@ -1,34 +1,68 @@
 """The source of an import, and the facts, entities, edges and files that a format finds in it."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from quaid.capture.facts import NewFact
+from quaid.errors import QuaidError
+from quaid.history.source_repository import open_repository
 from quaid.model import Edge
 from quaid.vault import notes
 
 Redact = Callable[[str], tuple[str, tuple[str, ...]]]
 """text -> (the text without secrets, their kinds)."""
 
-MARKDOWN = (".md", ".markdown")
+MARKDOWN = (".md", ".markdown", ".mdc")
 NOT_MARKDOWN = "files that are not markdown"
+_MARKS = re.compile(r"[\s>]*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(?:\[[ xX/>-]\]\s+)?")
+_REFERENCE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 
 
-@dataclass(frozen=True)
 class ImportSource:
     """The files of a source by path. `name` is its own name, without its folders; a single file's path is that name.
-    `passed_over` counts files that were not read, by reason.
+
+    `passed_over` counts files that were not read, by reason. `program` stores these memories, if they are one's.
+    `modified` has the times of the files, and `places` are the files and folders that they are in.
     """
 
-    name: str
-    files: Mapping[str, bytes]
-    is_folder: bool = True
-    has_obsidian: bool = False
-    passed_over: Mapping[str, int] = field(default_factory=dict)
+    def __init__(self, name: str, files: Mapping[str, bytes], *, is_folder: bool = True, **more: Any) -> None:
+        self.name = name
+        self.files = files
+        self.is_folder = is_folder
+        self.has_obsidian: bool = more.get("has_obsidian", False)
+        self.passed_over: Mapping[str, int] = more.get("passed_over", {})
+        self.program: str = more.get("program", "")
+        self.modified: Mapping[str, datetime] = more.get("modified", {})
+        self.places: Sequence[Path] = more.get("places", ())
+
+    @cached_property
+    def first_committed(self) -> dict[str, float]:
+        """The time at which each line, without its marks, was first committed to the git repository around it."""
+        first: dict[str, float] = {}
+        for place in self.places:
+            with suppress(QuaidError, OSError):
+                repository = open_repository(place if place.is_dir() else place.parent)
+                for at, data in repository.read_versions(place, MARKDOWN) if repository else ():
+                    for line in _list_lines((decode(data) or "").split("\n")):
+                        first[line] = min(first.get(line, at), at)
+        return first
+
+    def find_commit_date(self, lines: Iterable[str]) -> datetime | None:
+        """Return when all of these lines were committed for the first time; None where git does not have each."""
+        committed = [self.first_committed.get(line) for line in _list_lines(lines)]
+        known = [at for at in committed if at is not None]
+        return datetime.fromtimestamp(max(known), UTC) if known and len(known) == len(committed) else None
+
+    def find_modified(self, place: str) -> datetime | None:
+        """Return when the file of a place was last changed, or else the whole source. A place begins with a format."""
+        newest = max(self.modified.values(), default=None)
+        return self.modified.get(place.partition(" ")[2], newest)
 
     @cached_property
     def notes(self) -> dict[str, str]:
@@ -53,6 +87,18 @@ class ImportedEntity(NamedTuple):
     created: datetime | None = None
 
 
+class LeftOut(Counter[str]):
+    """What is not taken in, counted by reason. `lines` are (reason, text) of what was a line of a text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, str]] = []
+
+    def add(self, reason: str, text: str) -> None:
+        self[reason] += 1
+        self.lines.append((reason, " ".join(text.split())))
+
+
 class ImportContent:
     """The content of a source. `left_out` counts by reason; `redacted` names for each place the removed secrets.
 
@@ -69,7 +115,7 @@ class ImportContent:
         self.entities: dict[str, ImportedEntity] = {}
         self.edges: list[Edge] = []
         self.files: list[tuple[str, bytes]] = []
-        self.left_out: Counter[str] = Counter()
+        self.left_out = LeftOut()
         self.redacted: dict[str, tuple[str, ...]] = {}
 
     def admit(self, place: str, text: str) -> str:
@@ -102,6 +148,13 @@ class ImportFormat:
     def read(source: ImportSource, found: ImportContent) -> None:
         """Add all statements of the source to `found`, each text through `found.admit`."""
         raise NotImplementedError
+
+
+def _list_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the words of each line that has any, without list marks and without a reference in brackets at its end."""
+    for line in lines:
+        if words := re.findall(r"\w+", _REFERENCE.sub("", _MARKS.sub("", line, count=1))):
+            yield " ".join(words)
 
 
 def decode(data: bytes) -> str | None:

@@ -1,14 +1,13 @@
-"""MEMORY.md, USER.md and daily notes, as OpenClaw, Claude Code and people write them -> their statements, by rule.
+"""MEMORY.md, USER.md, daily notes and lists, as agents and people write them -> their statements, by rule.
 
-A line becomes a fact; a like or dislike a preference; in a daily note a decision or an event that holds from its day
-on. A name under "People", "Pets" or "Projects" gets a note of its own.
+A line becomes a fact; a like, a dislike or a rule for an agent a preference of the owner; in a daily note a decision or
+an event that holds from its day on. A name under "People", "Pets" or "Projects" gets a note of its own.
 
 This reads lines rather than parsing markdown: it matters which list item or paragraph states something, under which
 headings and items, and which lines state nothing (code, tables, links, questions).
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +16,14 @@ from typing import NamedTuple
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.facts import NewFact
-from quaid.capture.importers.import_content import MARKDOWN, ImportContent, ImportedEntity, ImportFormat, ImportSource
+from quaid.capture.importers.import_content import (
+    MARKDOWN,
+    ImportContent,
+    ImportedEntity,
+    ImportFormat,
+    ImportSource,
+    LeftOut,
+)
 from quaid.errors import BadInputError
 from quaid.text.other_dates import MONTHS
 from quaid.text.words import is_long_enough
@@ -34,11 +40,15 @@ _ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1
 """A number of two digits counts the items of a list, but not before a month; `1582.` is a part of the statement."""
 _BOX = re.compile(r"\[([ xX/>-])\][ \t]+")
 _WHEN = re.compile(
-    r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?)[*_`)\]]*"
-    r"[ \t]*(?:[-–—:]+[*_`]*[ \t]+|(?<=[*_`)\]])[ \t]+)",  # noqa: RUF001
+    r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?"
+    r"|(?<=\[)unknown)[*_`)\]]*(?:(?<=\])\.)?[ \t]*(?:[-–—:]+[*_`]*[ \t]+|(?<=[*_`)\].])[ \t]+)",  # noqa: RUF001
     re.IGNORECASE,
 )
+_ENTRY = re.compile(r"^[ \t]*\[(?:\d{4}-\d\d-\d\d|unknown)\][ \t]*[-–—:]", re.IGNORECASE | re.MULTILINE)  # noqa: RUF001
+"""A line of a list of memories, as an assistant writes it when it is asked to export them."""
 _RULE = re.compile(r"[ \t]*([-*_=])[ \t]*(?:\1[ \t]*){2,}$")
+_TITLE = re.compile(r"\*\*([^*]{1,80}[^*:.!?])\*\*")
+"""A line that is bold from its beginning to its end is a heading, as Claude.ai writes them."""
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")  # noqa: RUF001
 _LINK = re.compile(r"!?\[[^\[\]]*\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)|!?\[\[[^\[\]]*\]\]|<?\b\w+://\S+")
@@ -77,10 +87,20 @@ _FIRST_PERSON = re.compile(
 """A statement that begins with `I` names its subject, in any language."""
 
 _MEMORY_FILES = {"memory.md", "user.md"}
+_MEMORY_FOLDERS = {"memory", "memories", "rules"}
 _INSTRUCTIONS = re.compile(
     r"(?:agents|soul|tools|identity|heartbeat|bootstrap|boot|claude|gemini|skill|dreams|readme)(?:\.local)?\.md",
     re.IGNORECASE,
 )
+_LISTS = (".txt", "stdin.md")
+"""Of these, a text whose lines mostly end a sentence is a list of memories."""
+_GEMINI = re.compile(r"^## Gemini Added Memories[ \t]*\n(.*?)(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
+"""The memories in GEMINI.md, which begins with its owner's instructions."""
+_EVIDENCE = re.compile(r"(?:.*/)?(?:(?:rollout_summaries|skills)/.*|raw_memories\.md)")
+_INDEXES = {"rollout_summary_files", "keywords", "what's in memory"}
+_SCOPE = re.compile(r"(?:scope|applies_to): ")
+_TASK = re.compile(r"\s*\[Tasks? [\d, ]+\]\s*$|(?<=# )Task(?: Group| \d+): ")
+"""Codex writes notes on single sessions, their summary, MEMORY.md, and in it where each part is from."""
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?:[-_ ].*)?\.(?:md|markdown)", re.IGNORECASE)
 _LINKED = re.compile(r"\]\(([^()\s]+\.md)(?:#[^()\s]*)?\)")
 _TURN = re.compile(r"[ \t>*_-]*(?:user|assistant|system|human|tool)[*_]*:[*_]*(?:\s|$)", re.IGNORECASE)
@@ -91,7 +111,10 @@ _PREFERENCE = re.compile(
     r"(?:can't|cannot|can not) stand|(?:isn't|is not|not) (?:a fan|keen))\b",
     re.IGNORECASE,
 )
-_PREFERENCE_HEADING = re.compile(r"\b(?:preferences?|likes|dislikes|favou?rites|tastes?)\b", re.IGNORECASE)
+_PREFERENCE_HEADING = re.compile(
+    r"\b(?:preferences?|likes|dislikes|favou?rites|tastes?|instructions|rules)\b", re.IGNORECASE
+)
+_RULE_FOR_AGENTS = re.compile(r"(?:always|never|please|prefer|avoid|do not|don['’]t)\b", re.IGNORECASE)  # noqa: RUF001
 _DECISION = re.compile(r"(?:we |i )?(?:decided|decision|agreed|chose|chosen|settled|resolved)\b", re.IGNORECASE)
 _DECISION_HEADING = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 _LASTING_HEADING = re.compile(
@@ -128,21 +151,26 @@ class MarkdownMemories(ImportFormat):
     @staticmethod
     def recognises(source: ImportSource) -> bool:
         if not source.is_folder:
-            return source.name.lower().endswith(MARKDOWN) and source.only_text is not None
+            return source.name.lower().endswith((*MARKDOWN, ".txt")) and source.only_text is not None
         return not source.has_obsidian and bool(_memory_files(source))
 
     @staticmethod
     def read(source: ImportSource, found: ImportContent) -> None:
         if source.is_folder:
-            every = [path for path in source.notes if not _INSTRUCTIONS.fullmatch(basename(path))]
-            texts = {path: source.notes[path] for path in _memory_files(source) or every}
+            every = [
+                path
+                for path, text in source.notes.items()
+                if not (_INSTRUCTIONS.fullmatch(basename(path)) or _EVIDENCE.fullmatch(path)) or _GEMINI.search(text)
+            ]
+            texts = {path: source.notes[path] for path in (not source.program and _memory_files(source)) or every}
             found.left_out["other notes in the folder"] += len(source.notes) - len(texts)
         else:
             if source.only_text is None:
                 raise BadInputError(f"{source.name} is not text. Give a markdown file or a folder of them.")
             texts = {source.name: source.only_text}
         for path, text in texts.items():
-            _read_note(path, text, found)
+            added = _GEMINI.search(text)
+            _read_note(path, added[1] if added else text, source, found)
 
 
 def _memory_files(source: ImportSource) -> list[str]:
@@ -152,26 +180,30 @@ def _memory_files(source: ImportSource) -> list[str]:
     linked = {normpath(join(dirname(path), target)) for path in named for target in _LINKED.findall(source.notes[path])}
     inside = {path for path in source.notes if path.split("/")[0].lower() == "memory" and "/" in path}
     daily = {path for path in top if _day_of(path)}
-    if source.name.lower() == "memory" or (daily and daily | named == top):
+    is_of_agents = source.name.lower() in _MEMORY_FOLDERS or any(path.endswith(".mdc") for path in top)
+    if is_of_agents or (daily and daily | named == top):
         inside |= top
     selected = named | inside | (linked & source.notes.keys())
     return [path for path in source.notes if path in selected and not _INSTRUCTIONS.fullmatch(basename(path))]
 
 
-def _read_note(path: str, text: str, found: ImportContent) -> None:
+def _read_note(path: str, text: str, source: ImportSource, found: ImportContent) -> None:
     head = frontmatter.parse(clean_text(found.admit(path, text)))
-    body: list[str] = []
-    is_turn = False
-    for line in head.body.split("\n"):  # the turns of a session in a daily note are for `quaid extract`
-        is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
-        if is_turn:
-            found.left_out["lines of a conversation"] += 1
-        else:
-            body.append(line)
+    lines = head.body.split("\n")
+    written = [line for line in lines if line.strip() and not line.startswith("#")]
+    if path.lower().endswith(_LISTS) and 2 * sum(line.rstrip().endswith((".", "!", "。")) for line in written) > len(
+        written
+    ):
+        lines = [f"- {line}" if line[:1].isalnum() else line for line in lines]
+    title = " ".join(str(head.fields.get("name") or "").replace("_", " ").replace("-", " ").split())
+    if title and "description" in head.fields and not head.body.lstrip().startswith("#"):
+        lines.insert(0, f"# {title}")  # Claude Code names the subject of a note there alone
     day = _day_of(path)
-    for statement in read_statements("\n".join(body), found.left_out):
+    created = parse_time(str(head.fields.get("created") or head.fields.get("date") or ""))
+    is_feedback = re.search(r"^\s*type: feedback\s*$", text[: len(text) - len(head.body)], re.MULTILINE)
+    for statement in read_statements("\n".join(_select_lines(lines, found.left_out)), found.left_out):
         if _BOOKKEEPING.match(statement.line) and day:
-            found.left_out["lines about the session"] += 1
+            found.left_out.add("lines about the session", statement.line)
             continue
         for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
             found.entities.setdefault(name, ImportedEntity(name, kind, place=path))
@@ -181,15 +213,34 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
             is_below_tasks = labels and _TASK_HEADING.search(labels[-1])
             text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.line if is_below_tasks else text}"
         words = [label.casefold() for label in labels if not is_empty_label(label) and len(label.split()) < 4]
+        kind = _type_of(statement, is_daily=day is not None)
         fact = NewFact(
             text,
             imported_from=path,
-            type=_type_of(statement, is_daily=day is not None),
-            created=parse_time(since),
+            type="preference" if is_feedback and kind == "fact" else kind,
+            created=parse_time(since) or created or source.find_commit_date(statement.source_lines),
             valid_from=since,
             keywords=tuple(word for word in words if word not in text.casefold()),
         )
         found.facts.append(fact)
+
+
+def _select_lines(lines: list[str], left_out: LeftOut) -> Iterator[str]:
+    """Yield the lines that may state something, without turns of a session, which are for `quaid extract`, and without
+    what Codex notes about its sources.
+    """
+    is_turn, skipped = False, 0
+    for line in lines:
+        heading = _HEADING.match(line)
+        if heading and (not skipped or len(heading[1]) <= skipped):
+            skipped = len(heading[1]) if heading[2].casefold() in _INDEXES else 0
+        is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
+        if is_turn:
+            left_out.add("lines of a conversation", line)
+        elif (skipped or _SCOPE.match(line)) and line.strip():
+            left_out.add("lines of an index", line)
+        elif not skipped:
+            yield _TASK.sub("", line)
 
 
 def _type_of(statement: "Statement", *, is_daily: bool) -> str:
@@ -198,7 +249,8 @@ def _type_of(statement: "Statement", *, is_daily: bool) -> str:
         return "event"
     if _DECISION_HEADING.search(above) or _DECISION.match(statement.line):
         return "decision"
-    if _PREFERENCE_HEADING.search(above) or _PREFERENCE.search(statement.line):
+    is_rule = _RULE_FOR_AGENTS.match(statement.line)
+    if is_rule or _PREFERENCE_HEADING.search(above) or _PREFERENCE.search(statement.line):
         return "preference"
     is_event = _TASK_HEADING.search(above) or (is_daily and not _LASTING_HEADING.search(above))
     return "event" if is_event else "fact"
@@ -231,6 +283,7 @@ class Statement(NamedTuple):
     labels: tuple[str, ...] = ()
     box: str | None = None
     day: str | None = None
+    source_lines: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -256,7 +309,7 @@ class _Block:
 class _Reader:
     """The open headings and list items, and the block that grows."""
 
-    def __init__(self, left_out: Counter[str]) -> None:
+    def __init__(self, left_out: LeftOut) -> None:
         self.left_out = left_out
         self.blocks: list[_Block] = []
         self.headings: list[tuple[int, str]] = []
@@ -273,12 +326,14 @@ class _Reader:
         elif self.open and self.open.indent < 0 and _SETEXT.match(line):
             self.blocks.remove(self.open)
             self._begin_section(1 if "=" in line else 2, self.open.text)
+        elif self.open is None and (title := _TITLE.fullmatch(line.strip())):
+            self._begin_section(6, title[1])
         elif _RULE.match(line):
             self.open = None
         elif line.lstrip().startswith(("|", ">")):
-            self.left_out["rows of tables" if line.lstrip()[0] == "|" else "quoted lines"] += 1
+            self.left_out.add("rows of tables" if line.lstrip()[0] == "|" else "quoted lines", line)
             self.open = None
-        elif self.open and not _ITEM.match(line):
+        elif self.open and not (_ITEM.match(line) or _ENTRY.match(line)):
             self.open.lines.append(line.strip())
         else:
             self._begin_block(line, _ITEM.match(line))
@@ -315,11 +370,18 @@ class _Reader:
         self.blocks.append(self.open)
 
 
-def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
-    """Yield the statements of a note's body. Lines that state nothing are counted in `left_out`, by reason."""
+def read_statements(body: str, left_out: LeftOut) -> Iterator[Statement]:
+    """Yield the statements of a note's body. Lines that state nothing go to `left_out`, by reason."""
     reader = _Reader(left_out)
+    for start, end in markdown.comments(body):
+        left_out.add("comments", body[start:end])
     visible = markdown.without_comments(body)
-    left_out.update("blocks of code" for _, _, kind, _ in markdown.verbatim(visible) if kind == "fence")
+    for start, end, kind, _ in [*markdown.verbatim(visible)][::-1]:
+        if kind == "fence" and _ENTRY.search(visible, start, end):  # an assistant's export is a block of code
+            inside = visible[start:end].partition("\n")[2].rstrip("`~ \t\n")
+            visible = f"{visible[:start]}{inside}\n{visible[end:]}"
+        elif kind == "fence":
+            left_out.add("blocks of code", visible[start:end])
     for line in markdown.blank(visible, "fence").split("\n"):
         reader.read(line)
     for block in reader.blocks:
@@ -334,7 +396,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
             "questions": shown.endswith(("?", "？", "؟", "\u037e")),  # noqa: RUF001
         }
         if reason := next((reason for reason, holds in reasons.items() if holds), None):
-            left_out[reason] += 1
+            left_out.add(reason, block.text)
             continue
         labels = tuple(dict.fromkeys([*block.headings, *block.parents]))
         for line in markdown.split_text(_shown(block.text[when.end() :]) if when else shown, MAX_STATEMENT_CHARS):
@@ -344,9 +406,9 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
             is_whole = (_SENTENCE.match(line) and not _UNRESOLVED.match(line)) or _FIRST_PERSON.match(line)
             text = line if is_whole or not missing else f"{', '.join(missing)}: {line}"
             if not is_long_enough(text):
-                left_out["lines of fewer than three words"] += 1
+                left_out.add("lines of fewer than three words", line)
             else:
-                yield Statement(text, line, labels, block.box, when["day"] if when else None)
+                yield Statement(text, line, labels, block.box, when["day"] if when else None, tuple(block.lines))
 
 
 def is_empty_label(heading: str) -> bool:

@@ -20,7 +20,7 @@ UNPACKED_LIMIT_BYTES = 4 * 2**30
 """The maximum size of all conversations of an archive; an archive that holds more is a trap."""
 
 _CHUNK_BYTES = 2**20
-_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_][0-9]+)?\.json", re.IGNORECASE)
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_][0-9]+)?\.json", re.IGNORECASE)
 _DECODER = json.JSONDecoder(strict=False)
 _SEPARATORS = re.compile(r"[\s,\[\]\0\ufeff]*")
 _NEXT_OBJECT = re.compile(r",\s*(?=\{)")
@@ -250,8 +250,10 @@ def _find_encoding(start: bytes) -> str:
     return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
-def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of each `conversations.json`, or `conversations-000.json` and so on, in order."""
+def read_archive(stream: IO[bytes], name: str, wanted: re.Pattern[str] = CONVERSATIONS) -> Iterator[Iterator[bytes]]:
+    """Yield the chunks of each `conversations.json`, or `conversations-000.json` and so on, in order; or of the files
+    that are `wanted`.
+    """
     import zipfile
 
     left = UNPACKED_LIMIT_BYTES
@@ -272,7 +274,7 @@ def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
         members = [
             entry
             for entry in archive.infolist()
-            if _CONVERSATIONS.fullmatch(entry.filename) and not entry.filename.startswith("__MACOSX/")
+            if wanted.fullmatch(entry.filename) and not entry.filename.startswith("__MACOSX/")
         ]
         if not members:
             raise BadInputError(

@@ -30,6 +30,7 @@ class Task(NamedTuple):
 
 TASKS: tuple[Task, ...] = (
     Task("extract"),  # learns from conversations that waited for a model
+    Task("memories"),  # asks about what has changed in the memories of other programs that you follow
     Task("embeddings"),  # gives every note its vector
     Task("review", "memory", "review", needs_model=True),  # approves, rewrites or rejects new facts
     Task("temporal", "memory", "temporal"),  # gives dates to times that are relative to their moment
