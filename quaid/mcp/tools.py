@@ -348,7 +348,7 @@ class MemoryTools(Tools):
         SKIP WHEN: it is small talk, the state of a task, general knowledge, a secret (keys are taken out), or what only
         a page or tool says and nobody asked to keep.
         TIPS: names instead of pronouns, absolute dates: "Maya Chen moves to Lisbon on 3 May 2027", not "she moves there
-        next week". One claim a call.
+        next week".
         """
         since, until = parse_date(valid_from, end=False), parse_date(valid_until, end=True)
         details: dict[str, Any] = {
@@ -440,7 +440,7 @@ class MemoryTools(Tools):
         hook does it. SKIP WHEN: one fact is enough: memory_store.
         HOW: give `transcript` or `turns`. With a model configured that is all. Without one the conversation is kept and
         the result holds a `question`: answer it yourself and call again with `session`, `through` and your `answer`.
-        You may also give conversation and answer at once. Leave out tool output, and memories of Quaid.
+        Both may be given at once. Leave out tool output, and memories of Quaid.
         """
         if not (transcript or turns or (session and answer)):
             raise BadInputError("Give the conversation as transcript or turns, or an answer with the session it is of.")
