@@ -18,9 +18,14 @@ from quaid.mcp.workers import Workers
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"},
 }}  # fmt: skip
+OLD_HELLO = HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}
+BATCH = [
+    {"jsonrpc": "2.0", "id": 2, "method": "ping"}, {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": "three", "method": "tools/list"},
+]  # fmt: skip
 EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
-    "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_create_edge",
+    "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_undo", "memory_create_edge",
     "docs_search", "docs_read", "docs_list", "docs_register", "project_create",
 )  # fmt: skip
 DEFAULT = EVERYTHING[:6]

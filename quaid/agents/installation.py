@@ -112,12 +112,12 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
         raise UsageError(f"This installation of Quaid has no plugin for {host.title}. Leave --plugin out.")
     if options.vault and (options.vault / CONFIG_FILE).exists():
         vault_guard.check(options.vault)
+    steps: tuple[str, ...] = ()
     if not options.project and not any(mark.exists() for mark in host.marks(machine)):
-        raise QuaidError(
-            f"{host.title} was not found here: there is no {host.marks(machine)[0]}. "
-            "Install it, start it once, try again.",
-            code="host_not_found",
-        )
+        absent = f"{host.title} was not found here: there is no {host.marks(machine)[0]}."
+        if not dry_run:
+            raise QuaidError(f"{absent} Install it, start it once, try again.", code="host_not_found")
+        steps = (f"{absent} Install it and start it once first.",)
     options = replace(options, plugin=has_plugin) if host.plugin == "always" else options
     known = load_receipts(receipts_file(machine))
     changes = []
@@ -136,7 +136,7 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
             after = None if is_own and _is_blank(text) else text.encode()
             changes.append(ConfigChange(target, file, names, after))
     done = changes if dry_run else _apply(machine, changes)
-    return InstallResult(host, tuple(done), host.next_steps(options))
+    return InstallResult(host, tuple(done), (*steps, *host.next_steps(options)))
 
 
 def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> InstallResult:

@@ -130,6 +130,18 @@ class Extractor:
         except (errors.NoteNotFoundError, errors.NoteBrokenError) as error:
             return ExtractResult(session=note_name(path), path=path, problem=error)
 
+    def store_overdue_notes(self, now: datetime) -> int:
+        """Store the notes to self that no conversation has taken up as one of their own, and return how many they were:
+        where no hook takes in conversations, none would ever come. Where conversations are not stored, they wait on.
+        """
+        stored = 0
+        with extracting(self._vault.state):
+            for session, since in () if self._is_facts_only else self._queue.list_overdue(now):
+                lone = Conversation((), session or f"notes-{since:%Y-%m-%d}", started=since, title="Notes to self")
+                key = make_key("extract", lone.session, since)
+                stored += self._learn(lone, key, ExtractOptions(facts=False)).new_turns
+        return stored
+
     def extract_one(self, source: Source, session: str | None, **how: Any) -> ExtractResult:
         """Extract the one conversation of a transcript. BadInputError: it holds several."""
         conversations = (conversation for conversation in read_conversations(source, session) if conversation.turns)

@@ -24,7 +24,7 @@ from quaid.text.dates import find_dates
 from quaid.text.stop_words import read_lists
 
 _LISTS = read_lists("names.txt")
-_NEVER = frozenset(" ".join(map(_LISTS.__getitem__, ("no_nicknames", "kin", "linking"))).split())
+_NEVER = frozenset(" ".join(map(_LISTS.__getitem__, ("no_nicknames", "peoples", "kin", "linking"))).split())
 """Words that greet anybody, or that say what somebody is."""
 _FORMS = _LISTS["short_forms"].split()
 _SHORT_FORMS = frozenset(zip(_FORMS[::2], _FORMS[1::2], strict=True))

@@ -42,16 +42,9 @@ _RELATION_VERBS = (
     ("married_to", rf"(?:am|is|'m) {_ADVERB}married to", False),
     ("married_to", r"(?:got married to|married)", True),
 )
-_SIGNS = _WORDS["signs"]
+_SIGNS = _WORDS["signs"] | _WORDS["relatives"] | {"mom", "mum", "dad", "boss"}
 """One of these is in every statement that states an edge; without any, no pattern is even compiled."""
 _BORN_ON = r"(?i)(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)"
-_HAS_PET = (
-    r"(?i)(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
-    r"tortoise|turtle|bird|ferret|snake|guinea pig|pet)s? (?:called|named) "
-)
-_CALLED = (
-    rf"(?i)my (?P<who>{'|'.join(sorted(_WORDS['relatives'] | _WORDS['pets']))})(?:'s name is| is called| is named) "
-)
 _NAMED = r"(?i)my (?:full )?name is |i am called |i'm called "
 _SOLE = {
     "mom": "mother", "mum": "mother", "mother": "mother", "dad": "father", "father": "father", "wife": "wife",
@@ -60,6 +53,22 @@ _SOLE = {
 }  # fmt: skip
 """Relatives of whom one has only one, so that two statements about `my mother` are about the same person."""
 SOLE_RELATIVES = frozenset(_SOLE.values())
+_PETS = _WORDS["pets"] | {"guinea pig"}
+_NO_PERSON = ("peoples", "kin", "no_nicknames", "technologies", "labels", "no_subject")
+"""The lists of words of which none is a person's name."""
+_KIN, _PET = ("|".join(sorted(words)) for words in (_WORDS["relatives"] | _SOLE.keys(), _PETS))
+_WHICH = r"(?:(?:new|older|younger|elder|eldest|oldest|youngest|little|big|baby|twin|best|close|good|dear|only) )?"
+_WHOSE = r"(?:(?P<own>my|our)|(?:the )?(?P<user>user)'s|(?P<of>\S.*?)'s)"
+_CALLED = rf"(?i){_WHOSE} {_WHICH}(?P<who>{_KIN}|{_PET})(?:'s name is| is called| is named) "
+_IS_KIN = rf"(?i){_WHOSE} {_WHICH}(?P<who>{_KIN})(?: is|'s) "
+_KIN_OF = (
+    rf"(?i)(?:is|am|'m|'s) (?:{_WHOSE} {_WHICH}(?P<who>{_KIN})(?=[.,;!]|$)|"
+    rf"(?:the|an?) {_WHICH}(?P<kin>{_KIN})(?P<of_name> of ))"
+)
+_HAS_CALLED = (
+    rf"(?i)(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){{0,2}}?(?:(?P<animal>{_PET})(?: called| named) |"
+    rf"(?P<kin>{_KIN})(?: called| named|,) )"
+)
 _SPEAKER = r"I(?= |'m |'ve )"
 _OWNER = r"(?:The )?[Uu]ser(?= )"
 _SOLE_OWN = rf"(?i)(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )"  # noqa: RUF001
@@ -88,7 +97,7 @@ def read_relations(
     since: str | None = None
     for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
         plain = sentence.strip()
-        for edge, begun, rest in (*_read_called(plain, speaker), *_read_sentence(plain, owner, speaker)):
+        for edge, begun, rest in (*_read_called(plain, owner, speaker), *_read_sentence(plain, owner, speaker)):
             dates = find_dates(re.sub(r"\bsince\b", "in", rest), now) if begun else ()
             day = dates[0].start if dates and dates[0].start != date.min else None
             if day is not None and day > now.date():
@@ -117,15 +126,42 @@ def add_stated(fact: NewFact, now: datetime, owner: str) -> NewFact:
     return replace(fact, edges=edges, valid_from=fact.valid_from or since)
 
 
-def _read_called(sentence: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
-    """Yield the edge of `my name is …` or `my dog is called …`, and the words after it."""
+def _read_called(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
+    """Yield the edge of `my name is …`, `my dog is called …` or `Maya's sister is …`, and the words after it."""
     named, called = re.match(_NAMED, sentence), re.match(_CALLED, sentence)
-    found = named or called
-    name, rest = take_name(sentence[found.end() :]) if found and speaker is not None else ("", "")
-    who = called["who"].lower() if called else ""
-    relation = "has_pet" if who in _WORDS["pets"] else "has_manager" if who == "boss" else f"has_{who}"
-    if name and speaker and (named or relations.is_known(relation)):
-        yield Edge(speaker, "named" if named else relation, name), False, rest
+    found = named or called or re.match(_IS_KIN, sentence)
+    if found is None:
+        return
+    name, rest = take_name(sentence[found.end() :])
+    if found not in (named, called):
+        # `Tom in the play` is no brother, and `German` no name.
+        is_whole = not rest or rest.startswith("and ") or sentence.removesuffix(rest).rstrip()[-1] in ",;"
+        name = name if is_whole and _is_person(name) else ""
+    if not named:
+        yield from _kin_edge(_whose(found, owner, speaker), found["who"], name, rest)
+    elif name and speaker:
+        yield Edge(speaker, "named", name), False, rest
+
+
+def _whose(found: re.Match[str], owner: str, speaker: str | None) -> str | None:
+    """Return of whom somebody is a relative: None where that is not plain."""
+    if found["own"]:
+        return speaker
+    return owner if found["user"] else _whole_name(found["of"])
+
+
+def _is_person(name: str) -> bool:
+    """Return True where no word of `name` says what somebody is, as in `my boss is Head of Sales`."""
+    words = name.lower().split()
+    return not name.isupper() and all(_WORDS[each].isdisjoint(words) for each in _NO_PERSON)
+
+
+def _kin_edge(of: str | None, who: str, name: str, rest: str = "") -> Iterator[tuple[Edge, bool, str]]:
+    """Yield the edge between somebody and their relative or pet, none where no relation is known for it."""
+    kin = _SOLE.get(who.lower(), who.lower())
+    relation = "has_pet" if kin in _PETS else "has_manager" if kin == "boss" else f"has_{kin}"
+    if of and name and relations.is_known(relation):
+        yield Edge(of, relation, name), False, rest
 
 
 def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
@@ -143,11 +179,17 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
                 day = one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"
                 yield Edge(subject, "born_on", day), False, ""
         return
-    if found := re.match(_HAS_PET, predicate):
+    if found := re.match(_HAS_CALLED, predicate):
         name, rest = take_name(predicate[found.end() :])
-        if name:
-            yield Edge(subject, "has_pet", name), False, rest
-        return
+        yield from _kin_edge(subject, found["animal"] or found["kin"], name, rest)
+    elif (found := re.match(_KIN_OF, predicate)) and _is_person(subject):
+        of = take_name(predicate[found.end() :])[0] if found["of_name"] else _whose(found, owner, speaker)
+        yield from _kin_edge(of, found["who"] or found["kin"], subject)
+    else:
+        yield from _read_verb(subject, predicate)
+
+
+def _read_verb(subject: str, predicate: str) -> Iterator[tuple[Edge, bool, str]]:
     for relation, verb, begun in _RELATION_VERBS:
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
             name, rest = take_name(predicate[found.end() :])

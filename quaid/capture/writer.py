@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from quaid import errors
-from quaid.capture import facts, owner_note
+from quaid.capture import facts, owner_note, relations
 from quaid.capture.entities import add_aliases
 from quaid.capture.facts import NewFact
 from quaid.capture.note_finder import NoteFinder
@@ -31,6 +31,7 @@ from quaid.recall.visibility import find_forgotten, may_see
 from quaid.redaction import admit, admit_all
 from quaid.sqlite import DamageRetries
 from quaid.sync.embedding import LEFT_OPEN, propose_for_memory
+from quaid.text.words import find_words
 from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.notes import StoredNote
@@ -315,7 +316,14 @@ class Writer:
         if subject is not None and subject.is_own and (path := graph.find_edge_fact(index, edge)):
             return WritePlan(WriteResult(path, path, "known", text))
         path = edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
-        written = WriteResult(path, path, "linked" if edits else "known", text, created=created)
+        hint = None
+        if edits and not relations.is_known(edge.relation):
+            from difflib import get_close_matches
+
+            near = get_close_matches(edge.relation, [*relations.CANONICAL, *relations.SYNONYMS, *relations.INVERSES], 1)
+            meant = f" If you meant {near[0]}, undo this with: quaid undo --last" if near else ""
+            hint = f"Quaid does not know the relation {edge.relation}: only a question with that word finds it.{meant}"
+        written = WriteResult(path, path, "linked" if edits else "known", text, hint=hint, created=created)
         return WritePlan(written, edits, Message(f"link: {text}", trailers=(("Quaid-Task", "link"),)))
 
     # -- forgetting and restoring --------------------------------------------------------------------------------
@@ -371,14 +379,31 @@ class Writer:
                 message = Message(f"restore: {text}", trailers=_trailers(document.id, None))
                 return WritePlan(WriteResult(document.id, document.path, "restored", text), (edit,), message)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
-        found = find_forgotten(self._vault.git, reference, self._vault.owners, self._layout)
-        if found is None:
-            raise errors.NoteNotFoundError(reference)
-        _, path, data = found
+        _, path, data = find_forgotten(
+            self._vault.git, reference, self._vault.owners, self._layout
+        ) or self._find_forgotten_by_words(reference)
         note = notes.parse_note(path, data, place=self._layout)
         text = note.text or path
         message = Message(f"restore: {text}", trailers=_trailers(note.id, None))
         return WritePlan(WriteResult(note.id, path, "restored", text), (Edit(path, None, data),), message)
+
+    def _find_forgotten_by_words(self, reference: str) -> tuple[str, str, bytes]:
+        """Return what `find_forgotten` returns of the one note whose text, as it was forgotten, has all these words.
+
+        Raises:
+            NoteNotFoundError: there is none.
+            AmbiguousReferenceError: there are several.
+        """
+        history, index = self._vault.git, self._vault.whole_index()
+        named = history.list_removed(find_words(reference)) if find_words(reference) else {}
+        gone = [note_id for note_id in named if not references.resolve(index, note_id)]
+        seen = [(each, find_forgotten(history, each, self._vault.owners, self._layout)) for each in gone]
+        found = {note_id: removal for note_id, removal in seen if removal is not None}
+        if len(found) > 1:
+            raise errors.AmbiguousReferenceError(reference, [(each, named[each].partition(": ")[2]) for each in found])
+        for removal in found.values():
+            return removal
+        raise errors.NoteNotFoundError(reference)
 
     def _plan_reinstatement(self, document: Document) -> Edit:
         """Return the edit that undoes that `document` was replaced, and nothing that was written into it since."""

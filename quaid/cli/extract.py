@@ -389,7 +389,7 @@ def run_import(
             invocation.respond(f"Not followed any more: {unfollow}", unfollowed=unfollow)
             return
         if path is None and not (follow or format_):
-            _import_found(invocation, memory, list(programs.values()), options, yes=yes)
+            import_found(invocation, memory, list(programs.values()), options, yes=yes)
             return
         name = follow or format_ or ""
         if path is None and name not in programs:
@@ -423,7 +423,7 @@ def run_import(
         )
 
 
-def _import_found(
+def import_found(
     invocation: Invocation, memory: Memory, programs: Sequence[Program], options: dict[str, Any], *, yes: bool
 ) -> None:
     """Show the memories that programs store on this machine, and take in those that are wanted."""

@@ -136,7 +136,8 @@ def run_diff(
 def run_undo(
     invocation: Invocation,
     reference: Annotated[
-        str | None, argument("REF", "A commit, a run of the janitor's, or a note; see them with: quaid log")
+        str | None,
+        argument("REF", "A commit, a run of the janitor's (night: the last), or a note; see them with: quaid log"),
     ] = None,
     last: Annotated[bool, flag("The last change that Quaid made and that is not undone.", "--last")] = False,
     anybodys: Annotated[bool, flag("Also a commit that is not Quaid's.", "--any")] = False,
@@ -149,6 +150,7 @@ def run_undo(
 
     Examples:
       quaid undo --last
+      quaid undo night
       quaid undo --dry-run 4fea123456
       quaid undo 7k3qd
     """

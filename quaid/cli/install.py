@@ -1,7 +1,7 @@
 """`quaid install` and `quaid uninstall`, and the question before anything is sent to a model."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -142,7 +142,8 @@ def _respond(invocation: Invocation, done: InstallResult, *, dry_run: bool, is_r
         most = 2 * line_width()  # a config of one line would fill the screen
         rows = [row for change in done.changes for row in change.diff().splitlines()]
         diff = "\n".join(coloured(row if len(row) <= most else clipped(row, most), "") for row in rows)
-        text = f"Quaid would be {state} {title}. Nothing was changed.\n\n{diff}"
+        steps = ["", "Then left to you:", *_render_steps(done)] if done.next_steps and not is_removed else []
+        text = "\n".join([f"Quaid would be {state} {title}. Nothing was changed.", "", diff, *steps])
     elif is_removed:
         parts = [f"{styled(f'Quaid is {state} {title}', 'bold')}. Your memory stays.", *_render_changes(done)]
         if altered := [name for change in done.changes for name in change.altered]:
@@ -152,12 +153,8 @@ def _respond(invocation: Invocation, done: InstallResult, *, dry_run: bool, is_r
         text = "\n".join(parts)
     else:
         parts = [f"{styled(f'Quaid is {state} {title}', 'bold')}.", *_render_changes(done), "", "Left to you:"]
-        for number, step in enumerate(done.next_steps, 1):
-            # A sentence, and below it the command to type, if there is one, in one piece.
-            sentence, _, command = step.partition("\n")
-            parts.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
-            parts += [f"     {command}"] if command else []
-        text = "\n".join([*parts, "", "Prove that it works with: quaid doctor --hooks"])
+        parts += [*_render_steps(done), "", "Prove that it works with: quaid doctor --hooks"]
+        text = "\n".join(parts)
     files = [
         json_object(
             change,
@@ -172,6 +169,15 @@ def _respond(invocation: Invocation, done: InstallResult, *, dry_run: bool, is_r
     ]
     shape = {"host": done.host.name, "dry_run": dry_run, "changed": bool(files), "files": files}
     invocation.respond(text, **shape, still_to_do=done.next_steps)
+
+
+def _render_steps(done: InstallResult) -> Iterator[str]:
+    for number, step in enumerate(done.next_steps, 1):
+        # A sentence, and below it the command to type, if there is one, in one piece.
+        sentence, _, command = step.partition("\n")
+        yield wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1)
+        if command:
+            yield f"     {command}"
 
 
 def _backup(change: ConfigChange) -> Path | None:

@@ -4,10 +4,11 @@ from typing import Annotated, cast
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
-from quaid.cli.options import check_one_of, flag, option, parse_period
+from quaid.cli.options import check_one_of, flag, option
 from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, one_line, styled
 from quaid.index.listing import SORTS, SUPERSEDED, NoteFilter, Sort, list_notes
 from quaid.model import STATUSES, Kind
+from quaid.text.dates import parse_period
 from quaid.text.quoting import short_id
 from quaid.text.zones import local_now
 

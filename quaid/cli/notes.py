@@ -143,16 +143,17 @@ def run_forget(invocation: Invocation, ref: Reference) -> None:
 
 
 def run_restore(invocation: Invocation, ref: Reference) -> None:
-    """Bring back what was forgotten, as it was. Give the whole id; `quaid log` has it.
+    """Bring back what was forgotten, as it was. Give words of it, or the whole id; `quaid log` has both.
 
     Examples:
+      quaid restore "oat milk"
       quaid restore 01kagx3m7r9q2d5w8t0v7k3qd
     """
     with invocation.open() as memory:
         try:
             tell_written(invocation, choosing(invocation, memory, ref, memory.restore))
         except NoteNotFoundError as error:
-            what = f"Nothing that was forgotten has the id {ref!r}. Find the whole id with: quaid log --json"
+            what = f"Nothing that was forgotten has the id or the words {ref!r}. Find it with: quaid log"
             raise QuaidError(what, code="not_found") from error
 
 

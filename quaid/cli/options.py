@@ -12,7 +12,7 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.errors import AmbiguousReferenceError, UsageError
 from quaid.memory import Memory
-from quaid.text.dates import parse_day
+from quaid.text.dates import parse_day, parse_period
 
 T = TypeVar("T")
 
@@ -97,33 +97,16 @@ def parse_option_day(name: str, text: str | None, now: datetime, *, end: bool) -
         raise UsageError(f"{name}: {error}") from error
 
 
-def parse_period(
-    names: tuple[str, str], first: str | None, last: str | None, now: datetime
-) -> tuple[date | None, date | None]:
-    """Return the two days between which something is.
-
-    Raises:
-        UsageError: one is not a date, or the period ends before it begins.
-    """
-    days = parse_option_day(names[0], first, now, end=False), parse_option_day(names[1], last, now, end=True)
-    if days[0] and days[1] and days[0] > days[1]:
-        raise UsageError(
-            f"{names[0]} {days[0]} is after {names[1]} {days[1]}, so nothing is between them. Swap the two."
-        )
-    return days
-
-
 def parse_option_moment(name: str, text: str | None, now: datetime) -> datetime | None:
-    """Return a moment such as `2026-11-20T14:30`, else the beginning of a day; without offset, of the machine's zone.
+    """Return a moment such as `2026-11-20T14:30`, else the beginning of a day; without offset, of the zone of `now`.
 
     Raises:
         UsageError: it is neither.
     """
-    if text and ("T" in text or ":" in text):
-        with suppress(ValueError):
-            return datetime.fromisoformat(text.strip()).astimezone()
-    day = parse_option_day(name, text, now, end=False)
-    return datetime(day.year, day.month, day.day).astimezone() if day else None
+    bound = parse_period((name, ""), text, None, now)[0]
+    if bound is None or isinstance(bound, datetime):
+        return bound
+    return datetime(bound.year, bound.month, bound.day).astimezone()
 
 
 def require_installation() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 import typer
 
 from quaid.cli.invocation import Invocation, render_json
-from quaid.cli.options import check_one_of, flag, option, parse_option_day, parse_period
+from quaid.cli.options import check_one_of, flag, option, parse_option_day
 from quaid.cli.terminal import INDENT, count, has_terminal, moment, paragraphs, short, styled, wrapped
 from quaid.errors import UsageError
 from quaid.memory import Memory
@@ -22,6 +22,7 @@ from quaid.recall.intent import asks_for_course
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
+from quaid.text.dates import parse_period
 from quaid.text.quoting import describe, render_memory_line, shorten
 from quaid.text.zones import local_now, order_key
 

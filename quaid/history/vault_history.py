@@ -6,7 +6,7 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, disable_filters, list_filters
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
+from quaid.text.words import find_words
 from quaid.vault import files
 
 ATTEMPTS = 10
@@ -267,6 +268,12 @@ class History:
                     if found is not None:
                         return commit.id, *found
         return None
+
+    def list_removed(self, words: Collection[str]) -> dict[str, str]:
+        """Return the notes whose removal by Quaid has all `words` in its subject: id -> subject, the newest first."""
+        removals = self._log(["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"], (), everywhere=True)
+        named = [commit for commit in removals if set(words) <= set(find_words(commit.subject))]
+        return {fact_id: commit.subject for commit in named for fact_id in commit.trailers["Quaid-Fact"]}
 
     def has_commit(self, commit_id: str) -> bool:
         """Return True if git has this commit (it may have pruned it)."""

@@ -10,7 +10,7 @@ from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.port import IndexConnection
 from quaid.index.reading import Reading, Steps, query
-from quaid.index.scope import Scope
+from quaid.index.scope import Scope, compare_time
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
 from quaid.text.words import find_words
@@ -44,12 +44,13 @@ class NoteFilter(NamedTuple):
 
 def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[tuple[str, Document]]:
     """Return the notes that fit, each with its date (when it was created, else when its file was last changed) and its
-    text, which is the title of a note that is no fact; the newest first or in the order of `sort`.
+    text: what a fact says, how a conversation without a title begins, of others the title; the newest first or in the
+    order of `sort`.
     """
     where, values = match_notes(connection, wanted)
     dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
     listed = [
-        (dates[each.doc_id] or "", each._replace(text=(each.kind == Kind.FACT and each.text) or each.title))
+        (dates[each.doc_id] or "", each if _is_named_by_text(each) else each._replace(text=each.title))
         for each in documents.find_documents(connection, where, values, with_text=True)
         if each.doc_id in dates
     ]
@@ -58,6 +59,11 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
     if sort == "path":
         return listed
     return sorted(listed, key=lambda note: name_key(note[1].text if sort == "title" else note[1].kind))
+
+
+def _is_named_by_text(document: Document) -> bool:
+    has_no_title = document.kind == Kind.EPISODE and document.title == note_name(document.path)
+    return bool(document.text) and (document.kind == Kind.FACT or has_no_title)
 
 
 def match_notes(connection: IndexConnection, wanted: NoteFilter) -> tuple[str, dict[str, Any]]:
@@ -81,16 +87,18 @@ def match_notes(connection: IndexConnection, wanted: NoteFilter) -> tuple[str, d
         conditions.append(f"d.doc_id IN (SELECT doc_id FROM chunks WHERE {among})")
         chunk_ids, _ = connection.words.list_matches(fulltext.match_any([f"{word}*"]))
         values[f"word{number}"] = json.dumps(chunk_ids)
-    given = {name: getattr(wanted, name) for name in ("owner", "project", "tag", "since", "until")}
-    values |= {name: str(value) for name, value in given.items() if value is not None}
+    given = {name: getattr(wanted, name) for name in ("owner", "project", "tag")}
+    values |= {name: value for name, value in given.items() if value is not None}
     compared = {
         "owner": "d.owner = :owner",
         "project": "d.project = :project",
         "tag": "d.doc_id IN (SELECT doc_id FROM tags WHERE tag = :tag)",
-        "since": f"{_DAY} >= :since",
-        "until": f"{_DAY} <= :until",
     }
     conditions += [condition for name, condition in compared.items() if name in values]
+    for name, sign in (("since", ">="), ("until", "<=")):
+        if (bound := getattr(wanted, name)) is not None:
+            condition, values[name] = compare_time(DATE, sign, name, bound)
+            conditions.append(condition)
     return " AND ".join(conditions) or "true", values
 
 

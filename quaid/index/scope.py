@@ -7,6 +7,7 @@ leak through whatever looked at it in between. So every channel, the graph and i
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 
 from quaid.index.port import IndexConnection
 
@@ -53,6 +54,19 @@ class Scope:
 
 
 EVERYTHING = Scope()
+
+
+def compare_time(made: str, sign: str, name: str, bound: date) -> tuple[str, str]:
+    """Return (the condition that the time `made` of a memory is on this side of a day or a moment, the value of its
+    parameter `name`). A memory without a time of day is compared by its day, one without a date is on either side.
+    """
+    day = f"substr({made}, 1, 10)"
+    if not isinstance(bound, datetime):
+        return f"coalesce({day}, :{name}) {sign} :{name}", bound.isoformat()
+    # Times of turns are stored to the minute.
+    is_within = f"coalesce(substr(datetime({made}), 1, 16), :{name}) {sign} :{name}"
+    by_day = f"length({made}) = 10 AND {day} {sign} substr(:{name}, 1, 10)"
+    return f"({by_day} OR coalesce(length({made}), 0) <> 10 AND {is_within})", f"{bound.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def list_chunks(connection: IndexConnection, scope: Scope) -> frozenset[int]:

@@ -60,14 +60,14 @@ def propose_changes(vault: OpenVault, report: RunReport) -> None:
         if record.get("key") in vetoed:
             record["refused"] = sorted({*record.get("refused", ()), *record["facts"]})
         try:
-            question = _ask(vault, name, source, record) if source else "they are not on this machine any more"
+            question = ask_about(vault, name, source, record) if source else "they are not on this machine any more"
         except QuaidError as error:
             question = str(error)
         report.remarks += [f"Memories of {name}, which you follow: {question}"] if question else []
     write_followed(vault.root, records)
 
 
-def _ask(vault: OpenVault, name: str, source: Program, record: dict[str, Any]) -> str:
+def ask_about(vault: OpenVault, name: str, source: Program, record: dict[str, Any]) -> str:
     """Write the question about one source, if there is something new to ask, and return its title."""
     place, options, now = vault.layout, ImportOptions(owner=vault.settings.owner), datetime.now(UTC)
     open_path = question_path(KIND, str(record.get("key")), place)

@@ -28,6 +28,7 @@ from quaid.local import recall_log
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.recall_summary import measure
 from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot, evidence_key
+from quaid.local.session_notes import SessionNotes
 from quaid.model import Edit, Message, note_name
 from quaid.open_vault import OpenVault
 from quaid.place import FOLLOWED_FILE, INDEX_FILE, LOCAL_FILE, state_folder
@@ -77,6 +78,11 @@ class Janitor:
 
                 propose_changes(vault, report)
             is_reading = self._settings.capture.facts and "extract" in names
+            if is_reading and SessionNotes(state / LOCAL_FILE).list_overdue(now):
+                from quaid.capture.extractor import Extractor
+
+                Extractor(vault).store_overdue_notes(now)
+                vault.sync(None)
             if is_reading and vault.models.describe().provider and (waiting := list_waiting(self._root, vault.index())):
                 from quaid.janitor.waiting import learn_waiting  # most runs need no reader of conversations
 

@@ -1,10 +1,13 @@
 """Lines queued by `quaid note` until the next extraction of their session."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from quaid.local.tables import Tables
 from quaid.redaction import admit
+
+OVERDUE = timedelta(days=1)
+"""The time after which no conversation is expected to take up a line."""
 
 
 class SessionNotes(Tables):
@@ -25,6 +28,12 @@ class SessionNotes(Tables):
         """Return (note_id, text) of the lines for `session` and for no session in particular, oldest first."""
         query = "SELECT note_id, text FROM notes_to_self WHERE session = ? OR session IS NULL ORDER BY note_id"
         return [(int(note_id), str(text)) for note_id, text in self._rows(query, session)]
+
+    def list_overdue(self, now: datetime) -> list[tuple[str | None, datetime]]:
+        """Return each session, None for any, whose first line has waited for `OVERDUE`, and when that was queued."""
+        rows = self._rows("SELECT session, min(created) FROM notes_to_self GROUP BY session ORDER BY 2")
+        first = [(session, datetime.fromisoformat(created)) for session, created in rows]
+        return [(session, created) for session, created in first if now - created >= OVERDUE]
 
     def remove(self, note_ids: Collection[int]) -> None:
         """Delete the lines with these ids."""

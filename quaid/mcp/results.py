@@ -60,6 +60,7 @@ _TOOLS = {
     "extract": "memory_extract",
     "restore": "memory_restore",
     "link": "memory_create_edge",
+    "undo": "memory_undo",
     "stats": "memory_stats",
     "docs search": "docs_search",
     "docs list": "docs_list",
@@ -136,6 +137,12 @@ EXTRACT = output(
         ListOf[SKIPPED_FACT]: "not_kept",
         dict[str, int]: "secrets_removed",
     },
+)
+UNDONE = output(
+    "UndoneOutput",
+    "`undone`: what was taken back; `kept`: the notes that were changed since; `commit`: the undo itself.",
+    {list[str]: "undone"},
+    {str: "commit", list[str]: "kept left"},
 )
 HISTORY_ENTRY = output(
     "HistoryEntry", "One commit that touched a note.", {str: "commit when author what"}, {str: "task"}

@@ -23,7 +23,7 @@ from quaid.mcp import results
 from quaid.mcp.workers import Workers
 from quaid.model import Hit, Kind, Recall, Turn, name_key, note_name
 from quaid.resident.worker import Job, Reporter
-from quaid.text.dates import parse_day, read_period
+from quaid.text.dates import parse_day, parse_period, read_period
 from quaid.text.quoting import PREFACE, shorten
 from quaid.text.zones import local_now
 
@@ -132,7 +132,7 @@ KindName = Literal["fact", "turn", "entity", "note", "snippet", "journal", "doc"
 Kinds = Annotated[
     list[KindName] | None, Field(max_length=7, description="Only these. turn: what was said word for word.")
 ]
-From = Annotated[Day, Field(description="Made since: 2026-03-01, 2026-03, last March.")]
+From = Annotated[Day, Field(description="Made since: last March, 2026-03-01T14:30.")]
 To = Annotated[Day, Field(description="Made until.")]
 At = Annotated[Day, Field(description="What was true on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
@@ -220,6 +220,7 @@ class MemoryTools(Tools):
         yield Tool(self.memory_note, "Note for later", ADDS, is_default=True)
         yield Tool(self.memory_forget, "Forget a memory", REMOVES, is_default=True)
         yield Tool(self.memory_restore, "Restore a memory", SETTLES)
+        yield Tool(self.memory_undo, "Undo a change", REMOVES)
         yield Tool(self.memory_create_edge, "Connect two things", SETTLES)
         yield Tool(self.memory_extract, "Learn from a conversation", ASKS_A_MODEL, is_default=True)
         yield Tool(self.memory_questions, "Questions of the janitor", READS)
@@ -401,13 +402,34 @@ class MemoryTools(Tools):
         return await self._write(forget)
 
     async def memory_restore(
-        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id.")]
+        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id, or words of it.")]
     ) -> Annotated[CallToolResult, results.WRITE]:
         """Bring back a memory that was forgotten, as it was, or let a fact hold again that was replaced.
 
         USE WHEN: the user wants back what memory_forget or `replaces` took out.
         """
         return await self._write(lambda memory: memory.restore(ref))
+
+    async def memory_undo(
+        self,
+        ref: Annotated[str, Field(max_length=250, description=(
+            "night: what the janitor did in its last run; a commit, or the whole id of a note, for the last decision "
+            "about it. Without it: the last change."
+        ))] = "",
+    ) -> Annotated[CallToolResult, results.UNDONE]:  # fmt: skip
+        """Take back a change that Quaid made to the memory. What was changed since stays, and is named in `kept`.
+
+        USE WHEN: the user wants a change taken back: what a night tidied, what was just stored, an answer.
+        """
+
+        def undo(memory: Memory) -> CallToolResult:
+            undone = memory.timeline.undo(ref.strip() or None)
+            memory.sync()
+            return results.tool_result(
+                results.UNDONE, undone, undone=[each.subject for each in undone.commits], kept=list(undone.kept)
+            )
+
+        return await self._workers.slow.run(undo, attempts=ATTEMPTS)
 
     async def memory_create_edge(
         self,
@@ -532,12 +554,9 @@ def _read_filters(
     """Return the fields of `RecallOptions` that narrow a question.
 
     Raises:
-        UsageError: a date cannot be read.
-        BadInputError: the period ends before it begins.
+        UsageError: a date cannot be read, or the period ends before it begins.
     """
-    first, last = parse_date(date_from, end=False), parse_date(date_to, end=True)
-    if first and last and first > last:
-        raise BadInputError(f"date_from {first} is after date_to {last}, so nothing is between them. Swap the two.")
+    first, last = parse_period(("date_from", "date_to"), date_from, date_to, local_now())
     projects = frozenset({project} if project else ())
     return {"kinds": frozenset(kinds or ()), "projects": projects, "first": first, "last": last}
 

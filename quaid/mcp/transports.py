@@ -19,10 +19,11 @@ import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from quaid.errors import BadInputError
 from quaid.local import state_files
+from quaid.mcp.batches import BatchRequests
 from quaid.mcp.server import Server, Surface
 from quaid.mcp.workers import Workers
 from quaid.place import state_folder
@@ -110,7 +111,7 @@ def serve_http(
     shut_down(workers)
 
 
-def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starlette:
+def make_app(workers: Workers, surface: Surface, token: str, port: int) -> ASGIApp:
     """Return the ASGI application. It answers only requests with the token to this very address, and no page of
     another.
     """
@@ -123,9 +124,10 @@ def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starl
         auth=AuthSettings(issuer_url=origins[0], resource_server_url=None),  # type: ignore[arg-type] # a URL as text
     )
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, max_request_body_size=MAX_BODY, host=HOST
     )
+    return BatchRequests(app, MAX_BODY)
 
 
 def find_token(root: Path) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 from quaid.errors import QuaidError
 from quaid.federation import Federation
 from quaid.local.locks import is_extracting, try_lock
+from quaid.local.session_notes import SessionNotes
 from quaid.memory import Memory
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.resident.listener import Listener
 from quaid.resident.worker import POLL_S, Reporter, Worker
 from quaid.sync.watcher import Follower, read_heartbeat
@@ -62,6 +63,9 @@ class Workers:
             if self._listener is not None:
                 self._listener.start(self.reading)
             self._watch.start()
+            now = datetime.now(UTC)
+            if SessionNotes(self.state / LOCAL_FILE).list_overdue(now):
+                self.slow.submit(lambda memory: memory.extractor.store_overdue_notes(now))
 
     async def wait_for_extractions(self, report: Reporter) -> bool:
         """Wait for extractions in progress, only once for one that never ends. Return whether all have ended."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from quaid.index.cache import AnswerCache
 from quaid.index.port import IndexConnection
-from quaid.index.scope import EVERYTHING, Scope, visible_to
+from quaid.index.scope import EVERYTHING, Scope, compare_time, visible_to
 from quaid.text.zones import local_now
 
 Depth = Literal["fast", "auto", "deep"]
@@ -121,11 +121,11 @@ class RecallOptions:
     notes of others; empty sees all. `of_owners` selects memories of these owners, `but_not` excludes these ids and
     paths. `projects` selects memories of these projects or of no project. `exclude_session` is the current session,
     whose turns the caller still has in its context, except those up to `compacted_at`. `first` and `last` are the first
-    and last day on which a memory was made; memories without a date match. `at` selects what was true on that day.
-    `budget` is in tokens of the printed answer; `with_neighbours` fetches the neighbours of each hit without a budget,
-    for a caller that packs the hits itself. `keyword_only` is `quaid search`. `recent` sorts by date, newest first: the
-    hits, or all memories if the question is empty. `comparable` adds the scale that compares the scores with those of
-    another vault. `profile` replaces the profile in the settings.
+    and last day or moment at which a memory was made; memories without a date match. `at` selects what was true on that
+    day. `budget` is in tokens of the printed answer; `with_neighbours` fetches the neighbours of each hit without a
+    budget, for a caller that packs the hits itself. `keyword_only` is `quaid search`. `recent` sorts by date, newest
+    first: the hits, or all memories if the question is empty. `comparable` adds the scale that compares the scores with
+    those of another vault. `profile` replaces the profile in the settings.
     """
 
     limit: int | None = None
@@ -187,10 +187,10 @@ def scope_of(connection: IndexConnection, options: RecallOptions, cache: AnswerC
             known = "substr(coalesce(datetime(coalesce(c.said_at, d.created)), ''), 1, 16) <= :compacted_at"
             condition = f"(d.session IS NOT :session OR {known})"
             scope = scope.narrowed("", condition, session=options.exclude_session, compacted_at=compacted)
-    if options.first is not None:
-        scope = scope.narrowed("", f"coalesce({_DAY}, :first) >= :first", first=options.first.isoformat())
-    if options.last is not None:
-        scope = scope.narrowed("", f"coalesce({_DAY}, :last) <= :last", last=options.last.isoformat())
+    for name, compared in (("first", ">="), ("last", "<=")):
+        if (bound := getattr(options, name)) is not None:
+            condition, value = compare_time(_MADE, compared, name, bound)
+            scope = scope.narrowed("", condition, **{name: value})
     return scope
 
 
@@ -199,7 +199,7 @@ def of_kinds(scope: Scope, kinds: frozenset[str]) -> Scope:
     return scope.narrowed("", f"({' OR '.join(_KIND_CONDITIONS[kind] for kind in sorted(kinds))})")
 
 
-_DAY = "substr(coalesce(c.said_at, d.created), 1, 10)"
+_MADE = "coalesce(c.said_at, d.created)"
 
 
 def _among(column: str, name: str) -> str:

@@ -104,13 +104,19 @@ def is_english(text: str) -> bool:
     return not (_SIGNS["en"] | _DIRECTIONS).isdisjoint(_SIGN.findall(text.lower()))
 
 
-def parse_day(text: str, now: datetime, *, end: bool) -> date:
-    """Return the first, or with `end` the last, day of a typed date: `2026`, `2026-03`, `last March`, `yesterday`.
+def parse_bound(text: str, now: datetime, *, end: bool) -> date:
+    """Return a typed moment (`2026-03-01T14:30Z`, by default in the zone of `now`, or `now`) as a datetime; else the
+    first, or with `end` the last, day of a typed date: `2026`, `2026-03`, `last March`, `yesterday`.
 
     Raises:
-        UsageError: `text` is not a date, or that end of it is open.
+        UsageError: `text` is neither, or that end of it is open.
     """
     wanted = text.strip()
+    if wanted.lower() == "now":
+        return now
+    if ":" in wanted and (written := read_date(wanted)) and ":" in written:
+        moment = datetime.fromisoformat(written)
+        return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
     if len(wanted) <= _MAX_TYPED:
         for lead in ("", "in ", "on "):
             asked = lead + wanted
@@ -121,6 +127,42 @@ def parse_day(text: str, now: datetime, *, end: bool) -> date:
                     return day
     problem = f"{wanted[:_MAX_TYPED]!r} is not a date Quaid can read."
     raise UsageError(f"{problem} Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
+
+
+def parse_day(text: str, now: datetime, *, end: bool) -> date:
+    """Return the day of `parse_bound`, in the zone of `now`.
+
+    Raises:
+        UsageError: as there.
+    """
+    return _day(parse_bound(text, now, end=end), now)
+
+
+def parse_period(
+    names: tuple[str, str], first: str | None, last: str | None, now: datetime
+) -> tuple[date | None, date | None]:
+    """Return the two bounds, each a day or a moment, between which something is. `names` are those of the options.
+
+    Raises:
+        UsageError: one cannot be read, or the period ends before it begins.
+    """
+    bounds: list[date | None] = []
+    for name, text, end in ((names[0], first, False), (names[1], last, True)):
+        try:
+            bounds.append(parse_bound(text, now, end=end) if text else None)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from error
+    begun, ended = bounds
+    if begun is not None and ended is not None:
+        are_moments = isinstance(begun, datetime) and isinstance(ended, datetime)
+        if begun > ended if are_moments else _day(begun, now) > _day(ended, now):
+            what = f"{names[0]} {str(begun)[:16]} is after {names[1]} {str(ended)[:16]}, so nothing is between them."
+            raise UsageError(f"{what} Swap the two.")
+    return begun, ended
+
+
+def _day(bound: date, now: datetime) -> date:
+    return bound.astimezone(now.tzinfo).date() if isinstance(bound, datetime) else bound
 
 
 def find_day_in_name(name: str) -> str | None:

@@ -21,6 +21,8 @@ from quaid.timeline.log import PULL, UNDO
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
 
+NIGHT = ("night", "last night")
+"""How the last run of the janitor is referenced."""
 _FIRST_LOOK = 50
 """Commits among which the last change is looked for first."""
 
@@ -73,7 +75,7 @@ class Present:
 
 def find_commits(history: History, reference: str) -> list[VaultCommit]:
     """Return the referenced commits, oldest first: those of a run, or one. A run is found by its name, which a rebase
-    leaves as it is.
+    leaves as it is; `night` is the last that changed anything.
 
     Raises:
         BadInputError: there is no such run or commit.
@@ -85,7 +87,9 @@ def find_commits(history: History, reference: str) -> list[VaultCommit]:
 
     runs: list[str] = []
     chosen: list[VaultCommit] = []
-    if len(reference) >= 4:
+    if reference.lower() in NIGHT:
+        runs = runs_of(logged for logged in of_runs if logged.changes)
+    elif len(reference) >= 4:
         runs = [run for run in runs_of(of_runs) if run.startswith(reference) or run.endswith(reference)]
     if not runs:
         with suppress(QuaidError):

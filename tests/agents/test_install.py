@@ -23,7 +23,7 @@ from matrices import examples
 from vaults import trust_vault
 
 from quaid.agents import config_files, config_text, installation
-from quaid.agents.hosts import HOSTS, Machine
+from quaid.agents.hosts import HOSTS, InstallOptions, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 
@@ -397,9 +397,13 @@ class TestRefusing:
         ):
             with pytest.raises(QuaidError, match=problem):
                 install(machine, "cursor", **options)
-        for name in HOSTS:
+        bare = Machine(tmp_path / "bare", "linux", {}, tmp_path, tmp_path)
+        for name, host in HOSTS.items():
             with pytest.raises(QuaidError, match="was not found here"):
-                install(Machine(tmp_path / "bare", "linux", {}, tmp_path, tmp_path), name)
+                install(bare, name)
+            would = installation.install(bare, host, InstallOptions(QUAID), dry_run=True)
+            assert would.changes
+            assert "was not found here" in would.next_steps[0]
         assert not (tmp_path / "bare").exists()
 
     def test_all_files_of_a_host_or_none(self, machine):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 
 from quaid.errors import QuaidError
 from quaid.index import graph
+from quaid.janitor.runner import RunOptions
 from quaid.llm.prompts import load_prompt
 from quaid.model import Turn
 from quaid.recall.retrieval import means, stems
@@ -367,6 +369,24 @@ def test_facts_only_without_a_model_keeps_nothing_and_says_so(vault, service, le
     with pytest.raises(QuaidError):
         learn(capture_episodes="facts-only")
     assert vault.notes().keys() == before.keys()
+
+
+def test_notes_to_self_that_no_conversation_takes_up_become_one_of_their_own(vault):
+    with vault.memory() as memory:
+        memory.note("call Maya back about the boat")
+        memory.note("ask Tom for the keys", session="s9")
+        now = datetime.now(UTC)
+        assert memory.extractor.store_overdue_notes(now + timedelta(hours=23)) == 0
+        assert memory.extractor.store_overdue_notes(now + timedelta(hours=25)) == 2
+        assert memory.extractor.store_overdue_notes(now + timedelta(hours=25)) == 0
+        memory.sync()
+        assert [hit.text for hit in memory.recall("Maya boat", 1).hits] == ["call Maya back about the boat"]
+        assert memory.recall("Tom keys", 1).hits[0].session == "s9"
+        assert len(memory.list_waiting()) == 2
+        memory.note("water the basil")
+        memory.janitor.run(RunOptions(), now + timedelta(hours=25))
+        assert [hit.text for hit in memory.recall("basil", 1).hits] == ["water the basil"]
+    assert vault.status() == ""
 
 
 def test_a_dry_run_writes_nothing_and_the_real_one_asks_nothing(vault, service, tmp_path):

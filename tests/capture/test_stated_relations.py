@@ -42,6 +42,19 @@ def edges(text: str, speaker: str | None = "Maya Chen") -> list[tuple[str, str, 
     ("My cat is called Mimi", ("Maya Chen", "has_pet", "Mimi")),
     ("My sister is called Anna", ("Anna", "sibling_of", "Maya Chen")),
     ("My name is Mei Chen", ("Maya Chen", "named", "Mei Chen")),
+    ("My brother is Tom", ("Maya Chen", "sibling_of", "Tom")),
+    ("My younger brother's Tom, and he skis.", ("Maya Chen", "sibling_of", "Tom")),
+    ("Tom's sister is Ines", ("Ines", "sibling_of", "Tom")),
+    ("Tom Okafor's mum is Grace Okafor.", ("Grace Okafor", "parent_of", "Tom Okafor")),
+    ("Tom's sister is called Ines", ("Ines", "sibling_of", "Tom")),
+    ("The user's wife is Zoë", ("Maya Chen", "spouse_of", "Zoë")),
+    ("Our new neighbour is Carl Berg", ("Carl Berg", "neighbor_of", "Maya Chen")),
+    ("Tom is my brother", ("Maya Chen", "sibling_of", "Tom")),
+    ("Ines is Tom's little sister.", ("Ines", "sibling_of", "Tom")),
+    ("Ines is the sister of Tom", ("Ines", "sibling_of", "Tom")),
+    ("I have a brother named Tom", ("Maya Chen", "sibling_of", "Tom")),
+    ("Ines has a daughter, Zoe", ("Ines", "parent_of", "Zoe")),
+    ("My boss is Tom Okafor", ("Tom Okafor", "manages", "Maya Chen")),
 ])  # fmt: skip
 def test_what_is_said_plainly_is_an_edge(text, edge):
     assert edges(text) == [edge]
@@ -59,7 +72,14 @@ def test_what_is_said_plainly_is_an_edge(text, edge):
     "Tom married Anna and Ben in the town hall", "The API server moved to Kubernetes in May",
     "I left Tom's keys on the table", "I was born in 1990", "I was born on a Tuesday",
     "Maya, who lives in Porto, called", "According to Tom, Maya lives in Porto", "Anna and Ben live in Porto",
-    "My favourite colour is called Teal", "Maya lives in Porto in the novel Blue", "", "Lives in",
+    "My brother is German", "My brother is a nurse", "My boss is Head of Sales", "My sister is CEO", "My brother is Tom's",
+    "My brother is Tom in the school play", "My sister is Tom's age", "My brother was Tom", "My ex husband is Tom",
+    "My brother is not Tom", "Tom is my brother's friend", "Tom is like my brother", "Tom is not my brother",
+    "Tom is my brother in law", "Ines is Tom's", "My brothers are Tom and Jan", "My dog is Siamese", "My best man is Tom",
+    "Tom's team's boss is Ines", "My mother is Catholic, too", "My partner is Virgo", "My brother is Doctor",
+    "My brother is Tom or Jan", "My old boss is Tom", "She is my sister", "This is my brother", "Google is my friend",
+    "My favourite colour is called Teal",
+    "Maya lives in Porto in the novel Blue", "", "Lives in",
 ])  # fmt: skip
 def test_what_is_not_is_none(text):
     assert edges(text) == []

@@ -147,7 +147,8 @@ def test_the_tool_of_bundles_finds_nothing_wrong_with_the_manifest():
 
 
 @pytest.mark.slow
-def test_the_server_of_the_bundle_makes_a_vault_where_there_is_none(tmp_path):
+def test_the_server_of_the_bundle_makes_a_vault_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
     for vault in (tmp_path / "vault", tmp_path / "vault"):  # the second time it is there
         command = [sys.executable, ROOT / "packaging" / "mcpb" / "server.py", vault]
         done = subprocess.run(

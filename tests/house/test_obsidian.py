@@ -29,6 +29,7 @@ def notes(tmp_path_factory):
     """Path -> (properties, text) of each note."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
         vault = tell_story(tmp_path_factory.mktemp("vault") / "quaid", patch)
     found = {}
     for path in vault.root.rglob("*.md"):

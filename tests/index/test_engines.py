@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import count
 
@@ -150,6 +151,11 @@ ASKED = {
     "facts from": lambda i: references.facts_from(i, documents.find_by_reference(i, "s1")[0]),
     "turn": lambda i: listing.read_turns(i, documents.find_by_reference(i, "s1")[0], [1, 2]),
     "listed": lambda i: [note.path for _, note in listing.list_notes(i, listing.NoteFilter(about=("oat milk",)))],
+    "listed since": lambda i: [
+        note.path
+        for bound in (date(2026, 3, 1), datetime(2026, 3, 1, 9, 30, tzinfo=UTC))
+        for _, note in listing.list_notes(i, listing.NoteFilter(since=bound, until=bound.replace(year=2027)))
+    ],
     "newest": lambda i: listing.newest_chunks(i, visible_to(i, ["maya"]), 40),
     "latest": lambda i: documents.list_latest_facts(i, visible_to(i, ["maya"]), 9, "2026-11-20"),
     "first paths": lambda i: documents.list_first_paths(i, 5, 5), "stems": lambda i: fulltext.list_stems(i, "milkk"),

@@ -97,6 +97,20 @@ def test_days_between_which_a_memory_was_made():
     assert seen(notes, first=day("2026-11-20")) == {"undated", "s#t1"}
 
 
+def test_moments_between_which_a_memory_was_made():
+    notes = dict([
+        fact("undated"), fact("day", more="created: 2026-11-20\n"),
+        fact("early", more="created: 2026-11-20T08:00:00+02:00\n"),
+        episode("s", "lantern one", "lantern two", times=("09:05", "11:00")),
+    ])  # fmt: skip
+    ten, six = datetime(2026, 11, 20, 10, tzinfo=UTC), datetime(2026, 11, 20, 6, 0, 30, tzinfo=UTC)
+    assert seen(notes, first=ten) == {"undated", "day", "s#t2"}
+    assert seen(notes, last=ten) == {"undated", "day", "early", "s#t1"}
+    assert seen(notes, first=six, last=ten) == {"undated", "day", "early", "s#t1"}
+    assert seen(notes, last=six.replace(hour=5)) == {"undated", "day"}
+    assert seen(notes, first=ten.replace(day=21)) == {"undated"}
+
+
 def test_the_session_that_is_going_on_is_left_out_until_it_is_compacted():
     notes = dict([
         episode("now", "lantern one", "lantern two", "lantern three", times=("09:00", "09:10", "09:20")),

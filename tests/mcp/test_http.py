@@ -20,7 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp_host import DEFAULT, HELLO, call
+from mcp_host import BATCH, DEFAULT, HELLO, OLD_HELLO, call
 from vaults import Vault, refused
 
 from quaid.cli.main import main
@@ -84,6 +84,15 @@ def test_both_eras_and_every_refusal(served) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1:1"):
         assert post(url, **allowed, Host=host)[0] == 421
     assert post(url, b"no json", **allowed)[0] == 400
+    assert post(url, b"[1]", **allowed)[0] == 400
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(OLD_HELLO).encode(), USUAL | allowed)) as hello:
+        session = allowed | {"Mcp-Session-Id": hello.headers["Mcp-Session-Id"]}
+    status, answers = post(url, BATCH, **session)
+    assert (status, [answer["id"] for answer in json.loads(answers)]) == (200, [2, "three"])
+    assert json.loads(answers)[1]["result"]["tools"]
+    assert post(url, BATCH)[0] == 401
+    assert post(url, BATCH[1:2], **session) == (202, b"")
+    assert post(url, BATCH, **session, Mcp_Protocol_Version="2025-11-25")[0] == 400
     assert announce(url, transports.MAX_BODY + 1, allowed) == 413
     assert post(url.replace("/mcp", "/"), **allowed)[0] == 404
 

@@ -17,7 +17,7 @@ FACT = "one two three four"
 REFUSED = [
     ("memory_recall", {"query": "x", **PERIOD}), ("memory_recall", {"query": "x", "date_from": "soonish"}),
     ("memory_recall", {"query": "x", "as_of": "no-such-thing"}), ("memory_recall", {"query": "x", "as_of": "1999"}),
-    ("memory_recall", {"query": "x", "limit": 0}), ("memory_recall", {"q": "x"}),
+    ("memory_recall", {"query": "x", "limit": 0}), ("memory_recall", {"before": "x"}),
     ("memory_search", {"query": ""}), ("memory_search", {"query": "x", **PERIOD}),
     *((name, {"ref": "nothing is called so"}) for name in
       ("memory_get", "memory_history", "memory_forget", "memory_restore")),
@@ -26,7 +26,7 @@ REFUSED = [
     ("memory_forget", {"ref": "Garden"}), ("memory_forget", {"ref": "Garden#Tomatoes"}),
     ("memory_forget", {"ref": "01held#Why"}),
     ("memory_forget", {"ref": "20-1402-2f1c9a"}),
-    ("memory_restore", {"ref": "01replaced"}),
+    ("memory_restore", {"ref": "01replaced"}), ("memory_undo", {"ref": "none"}),
     ("memory_store", {"text": "short"}), ("memory_store", {"text": FACT, "valid_from": "soonish"}),
     ("memory_store", {"text": FACT, "valid_from": "2027-01-01", "valid_until": "2026-01-01"}),
     ("memory_store", {"text": FACT, "replaces": "submarines"}), ("memory_store", {"text": FACT, "replaces": "twins"}),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp_host import DEFAULT, HELLO, call, hosted
+from mcp_host import BATCH, DEFAULT, HELLO, OLD_HELLO, call, hosted
 from residents import printed
 from vaults import Vault, wait_for
 
@@ -71,6 +71,19 @@ def serving(*command, **options):
         for pipe in (process.stdin, process.stdout, process.stderr):
             with suppress(BrokenPipeError):
                 pipe.close()
+
+
+def test_the_answers_to_a_batch_are_one(vault: Vault) -> None:
+    with serving("quaid", "mcp", "--vault", str(vault.root)) as host:
+        host.send(OLD_HELLO, READY)
+        assert host.read()["result"]["protocolVersion"] == "2025-03-26"
+        host.send([*BATCH, called(4, "memory_search", query="nothing")], request(5, "ping"), BATCH[1:2])
+        found = [host.read(), host.read()]
+        assert {"jsonrpc": "2.0", "id": 5, "result": {}} in found
+        (answers,) = (each for each in found if isinstance(each, list))
+        assert {answer["id"] for answer in answers} == {2, "three", 4}
+        host.send(request(6, "ping"))
+        assert host.read()["id"] == 6
 
 
 @pytest.mark.slow

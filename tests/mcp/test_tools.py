@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -16,9 +17,10 @@ from replay import Replay, facts_of
 from vaults import Vault, copy_vault
 
 from quaid.local.locks import extracting
+from quaid.local.session_notes import SessionNotes
 from quaid.mcp import results
 from quaid.model import Hit, Neighbour, Recall
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.cutoff import tokens
 
 SAID = [
@@ -66,7 +68,10 @@ class TestSurface:
                 "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
                 "docs_search", "docs_read", "docs_list",
             }  # fmt: skip
-            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["memory_forget"]
+            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == [
+                "memory_forget",
+                "memory_undo",
+            ]
             for part in ("SKIP WHEN:", "QUERY TIPS:"):
                 assert part in tools["memory_recall"].description
             assert len(client.instructions) < 2_000
@@ -425,6 +430,57 @@ class TestWaiting:
         talk(vault.root, body)
 
 
+class TestNotesToSelf:
+    def test_a_server_without_hooks_stores_what_waited_for_a_day(self, vault: Vault) -> None:
+        queue = SessionNotes(state_folder(vault.root) / LOCAL_FILE)
+        queue.add("ask Tom about the quokka", None, datetime.now(UTC) - timedelta(days=2))
+
+        async def body(client):
+            await call(client, "memory_recall", query="quokka")  # after the first answer the server gets ready
+            with anyio.fail_after(30):
+                while queue.count():  # noqa: ASYNC110 - a thread of the server does it
+                    await anyio.sleep(0.05)
+            found = await call(client, "memory_recall", query="ask Tom about the quokka")
+            assert [hit["text"] for hit in found["memories"]] == ["ask Tom about the quokka"]
+
+        talk(vault.root, body)
+
+
+class TestUndo:
+    def test_the_last_change_is_taken_back_and_the_undo_too(self, vault: Vault) -> None:
+        async def body(client):
+            stored = await call(client, "memory_store", text="Ana plays the cello in town")
+            undone = await call(client, "memory_undo")
+            assert undone["undone"] == ["remember: Ana plays the cello in town"]
+            assert stored["id"] in await refusal(client, "memory_get", ref=stored["id"])
+            await call(client, "memory_undo", ref=undone["commit"])
+            assert (await call(client, "memory_get", ref=stored["id"]))["text"] == "Ana plays the cello in town"
+            assert "no" in await refusal(client, "memory_undo", ref="night")
+
+        talk(vault.root, body)
+
+
+class TestOtherWords:
+    def test_arguments_as_other_memories_call_them_are_understood(self, vault: Vault) -> None:
+        vault.write_fact("milk", "Maya takes oat milk in her coffee.")
+        turns = [
+            {"role": "user", "content": [{"type": "text", "text": "I adopted a quokka called Biscuit."}]},
+            {"role": "assistant", "content": "Lovely!"},
+        ]
+
+        async def body(client):
+            found = await call(client, "memory_recall", q="oat milk", dateFrom="2026-02", until="now", type="fact")
+            assert [hit["text"] for hit in found["memories"]] == ["Maya takes oat milk in her coffee."]
+            assert not (await call(client, "memory_recall", q="oat milk", type="turn"))["memories"]
+            stored = await call(client, "memory_store", content="Maya prefers tea at night", type="preference")
+            assert (await call(client, "memory_get", id=stored["id"]))["type"] == "preference"
+            assert (await call(client, "memory_extract", messages=turns))["new_turns"] == 2
+            assert "takes no q" in await refusal(client, "memory_recall", q="milk", query="oat milk")
+
+        talk(vault.root, body)
+        assert "I adopted a quokka called Biscuit." in next(vault.root.glob("episodes/**/*.md")).read_text()
+
+
 class TestHostile:
     def test_wrong_arguments_are_named_and_not_repeated(self, vault: Vault) -> None:
         huge = "x" * 10_000_000
@@ -434,7 +490,7 @@ class TestHostile:
             assert said.startswith("memory_recall cannot be called so. query: String should have at most")
             assert "limit" in await refusal(client, "memory_recall", query="x", limit="many")
             assert "query" in await refusal(client, "memory_recall", query={"a": 1})
-            assert "takes no dateFrom" in await refusal(client, "memory_recall", query="x", dateFrom="2026")
+            assert "takes no before" in await refusal(client, "memory_recall", query="x", before="2026")
             assert "at most" in await refusal(client, "memory_store", text=huge)
             assert "at most" in await refusal(client, "memory_get", ref=huge)
             assert "no tool" in await refusal(client, huge[:500])

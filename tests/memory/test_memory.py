@@ -234,6 +234,23 @@ def test_what_is_forgotten_comes_back_as_it_was(vault, memory):
     assert_verified(memory)
 
 
+def test_a_relation_that_is_not_known_is_stored_and_named(memory):
+    assert memory.link("Maya", "works_at", "Acme").hint is None
+    linked = memory.link("Maya", "worksat", "Globex")
+    assert "does not know the relation worksat" in linked.hint
+    assert "works_at" in linked.hint
+
+
+def test_what_was_forgotten_is_found_by_its_words(memory):
+    for text in ("Ana plays the cello", "Ana plays the drums", "Tom plays chess"):
+        memory.forget(memory.remember(text).id)
+    assert memory.restore("tom CHESS").text == "Tom plays chess"
+    assert "could be any of these" in str(refused(lambda: memory.restore("Ana plays")))
+    assert memory.restore("the cello").outcome == "restored"
+    assert memory.restore("Ana plays").text == "Ana plays the drums"
+    refused(lambda: memory.restore("chess with dragons"))
+
+
 def test_a_turn_is_forgotten_and_restored_any_number_of_times(vault, memory):
     memory.extract(turns(*TALK), session="s1")
     before, turn = episode(vault).read_bytes(), f"{episode(vault).stem}#t3"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matrices import for_each
 
 from quaid.errors import UsageError
-from quaid.text.dates import find_dates, find_day_in_name, parse_day, read_date, read_period
+from quaid.text.dates import find_dates, find_day_in_name, parse_bound, parse_day, parse_period, read_date, read_period
 
 FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
 ROOT = Path(__file__).parents[2]
@@ -213,6 +213,17 @@ def test_many_dates_take_no_time(piece):
 def test_an_option_is_a_day_at_either_end(text, first, last):
     assert parse_day(text, FRIDAY, end=False) == first
     assert parse_day(text, FRIDAY, end=True) == last
+
+
+def test_a_typed_moment_is_one_in_the_zone_it_names_or_the_readers():
+    now = datetime(2026, 11, 20, 23, 30, tzinfo=timezone(timedelta(hours=2)))
+    assert parse_bound("2026-11-20 10:00", now, end=True) == datetime(2026, 11, 20, 8, tzinfo=UTC)
+    assert parse_bound("2026-11-20T10:00:00Z", now, end=False) == datetime(2026, 11, 20, 10, tzinfo=UTC)
+    assert parse_bound("now", now, end=True) == now
+    assert parse_day("2026-11-20T23:30Z", now, end=True) == date(2026, 11, 21)
+    with pytest.raises(UsageError, match=r"--from 2026-11-20 12:00.* is after --to 2026-11-20 08:00"):
+        parse_period(("--from", "--to"), "2026-11-20T12:00Z", "2026-11-20T08:00Z", now)
+    assert parse_period(("--from", "--to"), "2026-11-20T12:00Z", "2026-11-20", now)[1] == date(2026, 11, 20)
 
 
 @for_each(

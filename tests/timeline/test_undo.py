@@ -167,7 +167,7 @@ def test_the_last_change_is_undone_and_then_the_one_before(vault):
 def test_a_night_is_a_change_like_any_other_to_the_last_one(vault, tmp_path, monkeypatch):
     has_a_night(vault, tmp_path, monkeypatch)
     with vault.memory() as memory:
-        assert len(memory.timeline.undo().commits) == 2
+        assert len(memory.timeline.undo("last night").commits) == 2
         assert [commit.subject for commit in memory.timeline.undo().commits] == ["remember: Tom sails at night"]
 
 

@@ -201,7 +201,7 @@ def _read_note(path: str, text: str, source: ImportSource, found: ImportContent)
     day = _day_of(path)
     created = parse_time(str(head.fields.get("created") or head.fields.get("date") or ""))
     is_feedback = re.search(r"^\s*type: feedback\s*$", text[: len(text) - len(head.body)], re.MULTILINE)
-    for statement in read_statements("\n".join(_select_lines(lines, found.left_out)), found.left_out):
+    for statement in read_statements("\n".join(select_lines(lines, found.left_out)), found.left_out):
         if _BOOKKEEPING.match(statement.line) and day:
             found.left_out.add("lines about the session", statement.line)
             continue
@@ -225,7 +225,7 @@ def _read_note(path: str, text: str, source: ImportSource, found: ImportContent)
         found.facts.append(fact)
 
 
-def _select_lines(lines: list[str], left_out: LeftOut) -> Iterator[str]:
+def select_lines(lines: list[str], left_out: LeftOut) -> Iterator[str]:
     """Yield the lines that may state something, without turns of a session, which are for `quaid extract`, and without
     what Codex notes about its sources.
     """

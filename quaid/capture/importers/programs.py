@@ -60,10 +60,10 @@ def find_exports(folders: Iterable[Path], named: re.Pattern[str]) -> Iterator[Pa
     for folder in dict.fromkeys(folders):
         with suppress(OSError):
             files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".json", ".zip"})
-            yield from (path for path in files[:MAX_ENTRIES] if any(map(named.fullmatch, _list_names(path))))
+            yield from (path for path in files[:MAX_ENTRIES] if any(map(named.fullmatch, list_names(path))))
 
 
-def _list_names(path: Path) -> list[str]:
+def list_names(path: Path) -> list[str]:
     if path.suffix.lower() == ".json":
         return [path.name]
     try:
