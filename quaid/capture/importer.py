@@ -281,7 +281,9 @@ def list_facts(
             continue
         fact_owner = owner if fact.owner == "default" else fact.owner
         text_hash, claim = notes.text_hash(text), (fact_owner, claim_key(text))
-        if (earlier := new.get(claim)) and is_same_claim(earlier.text, text):
+        if claim in new and not is_same_claim(new[claim].text, text):
+            claim = fact_owner, text  # `Polish` and `polish`
+        if earlier := new.get(claim):
             found.left_out.add("statements made twice", text)
             if earlier.created and fact.created and fact.created < earlier.created:
                 new[claim] = replace(earlier, created=fact.created)
