@@ -4,8 +4,9 @@ TYPE_CHECKING = False  # `typing` takes longer to import than a call that anothe
 if TYPE_CHECKING:
     from quaid.memory import Memory as Memory
     from quaid.place import VERSION as __version__  # noqa: N811
+    from quaid.resident.async_memory import AsyncMemory as AsyncMemory
 
-__all__ = ["Memory", "__version__"]
+__all__ = ["AsyncMemory", "Memory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -14,6 +15,10 @@ def __getattr__(name: str) -> object:
         from quaid.memory import Memory
 
         return Memory
+    if name == "AsyncMemory":
+        from quaid.resident.async_memory import AsyncMemory
+
+        return AsyncMemory
     if name == "__version__":
         from quaid.place import VERSION
 

@@ -169,6 +169,23 @@ class NoteChangedError(QuaidError):
         super().__init__(f"{rel_path} was changed by someone else: nothing was overwritten. Try again.")
 
 
+class NoteConflictError(NoteChangedError):
+    """The note is another version than the caller has read, by the hash it expected."""
+
+    def __init__(self, rel_path: str) -> None:
+        QuaidError.__init__(self, f"{rel_path} has changed since you read it: nothing was overwritten. Read it again.")
+
+
+class NoteLockedError(QuaidError):
+    code = "note_locked"
+
+    def __init__(self, rel_path: str, lock: str) -> None:
+        super().__init__(
+            f"{rel_path} is locked by its owner ({lock} says `locked: true`): nothing was changed. "
+            "Only they change it, or take that out."
+        )
+
+
 class NoteBrokenError(QuaidError):
     code = "note_broken"
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
     from quaid.capture.importers.programs import Program
+    from quaid.capture.notes import Notes
     from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
@@ -289,6 +290,13 @@ class Memory(OpenVault):
         from quaid.capture.writer import Writer
 
         return Writer(self)
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of this vault for agents, one by one."""
+        from quaid.capture.notes import Notes
+
+        return Notes(self)
 
     @cached_property
     def extractor(self) -> Extractor:

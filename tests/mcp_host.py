@@ -27,6 +27,7 @@ EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
     "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_undo", "memory_create_edge",
     "docs_search", "docs_read", "docs_list", "docs_register", "project_create",
+    "notes_list", "notes_read", "notes_create", "notes_edit", "notes_insert", "notes_rename", "notes_delete",
 )  # fmt: skip
 DEFAULT = EVERYTHING[:6]
 

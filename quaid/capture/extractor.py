@@ -35,6 +35,7 @@ from quaid.place import LOCAL_FILE
 from quaid.redaction import admit
 from quaid.text.zones import local_now, localise
 from quaid.vault import core_notes, files, frontmatter, layout
+from quaid.vault.agent_notes import find_lock
 from quaid.vault.notes import render_time, split_body
 
 TRIGGER = "Session"
@@ -240,7 +241,9 @@ class Extractor:
         is_able = options.facts and (options.answer is not None or self.reader.is_able())
         if is_able:
             self._vault.embedding.warm()
-            self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
+            mark = self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
+            for locked in find_lock(self._vault.root, [mark]).items():
+                raise errors.NoteLockedError(*locked)
         if options.answer is not None:
             return self.reader.accept_answer(options.answer, draft.text, everything=self._is_facts_only)
         return self.reader.read(draft.text, everything=self._is_facts_only) if is_able or is_idle else None

@@ -34,6 +34,7 @@ from quaid.sync.embedding import LEFT_OPEN, propose_for_memory
 from quaid.text.words import find_words
 from quaid.text.zones import local_now, localise
 from quaid.vault import episodes, files, frontmatter, notes, transaction
+from quaid.vault.agent_notes import find_lock
 from quaid.vault.notes import StoredNote
 from quaid.vault.transaction import VaultChange
 
@@ -42,6 +43,8 @@ NO_MESSAGE = Message("")
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 MARKABLE = (Kind.FACT, Kind.CORE)
 Mark = Literal["pinned", "verified"]
+LEARNED = {"kept", "imported"}
+"""The outcomes of writes of many notes, of which each is for itself."""
 MARKS: dict[Mark, str] = {"pinned": "pin", "verified": "verify"}
 """The marks that protect a note from change, with the verbs for setting them."""
 
@@ -50,10 +53,10 @@ MARKS: dict[Mark, str] = {"pinned": "pin", "verified": "verify"}
 class WriteResult:
     """The result of a write.
 
-    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, marked, disputed, kept, set or
-    unchanged; `left` are paths whose change is on disk but not committed, because the owner's own uncommitted work is
-    in them or because git refused, as `hint` then explains; else `hint` names a useful next step; `redacted` are the
-    kinds of the removed secrets; `replaced` is the id of the fact that is no longer true.
+    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, renamed, deleted, marked, disputed,
+    kept, set or unchanged; `left` are paths whose change is on disk but not committed, because the owner's own
+    uncommitted work is in them or because git refused, as `hint` then explains; else `hint` names a useful next step;
+    `redacted` are the kinds of the removed secrets; `replaced` is the id of the fact that is no longer true.
     """
 
     id: str
@@ -121,7 +124,7 @@ class Writer:
             created=fact.created and localise(fact.created, self._vault.settings.timezone),
         )
         facts.check_period(fact)
-        key = make_key("remember", fact, replaces)
+        key = hashlib.sha256(repr(("remember", fact, replaces)).encode()).hexdigest()
         done = self.write(key, self._plan_fact, fact, replaces, by_owner=by_owner).written
         return replace(done, redacted=(*text.redacted, *more))
 
@@ -212,6 +215,13 @@ class Writer:
                 while planned is None:
                     with retries:
                         planned = plan(*args)
+                locked = {} if by_owner else find_lock(self._root, planned.edits)
+                if locked:  # of all that was learned the rest is stored
+                    edits = tuple(edit for edit in planned.edits if edit.rel_path not in locked)
+                    if not edits or planned.written.outcome not in LEARNED or planned.written.path in locked:
+                        raise errors.NoteLockedError(*next(iter(locked.items())))
+                    vault.notify(f"{errors.name_first(list(locked))} is locked by its owner and was left as it is.")
+                    planned = replace(planned, edits=edits)
                 if not planned.edits:
                     return planned
                 message = replace(planned.message, trailers=(*planned.message.trailers, *vault.trailers))

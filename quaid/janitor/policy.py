@@ -1,12 +1,13 @@
 """The owner's policy for a run: each decision is carried out, asked about, held back or dropped.
 
-A decision that the owner has vetoed or switched off is dropped, and one that touches a pinned or verified note is held
-back. It becomes a question if the policy says so, or if it changes lines that a person wrote; above the budget it is
-held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, without a question.
+A decision that the owner has vetoed or switched off is dropped, and one that touches a pinned, verified or locked note
+is held back. It becomes a question if the policy says so, or if it changes lines that a person wrote; above the budget
+it is held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, without a question.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.vault_history import History, VaultCommit
@@ -19,6 +20,7 @@ from quaid.local.runs import Decision, Judgements, evidence_key
 from quaid.model import Edit, Kind, note_name
 from quaid.settings import Settings, find_policy_key
 from quaid.vault import notes
+from quaid.vault.agent_notes import find_lock
 from quaid.vault.layout import Layout
 
 _OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
@@ -68,8 +70,10 @@ class Policy:
         """Return the questions between two facts that the owner has answered and no run has carried out."""
         return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
 
-    def admits(self, decision: Decision, index: IndexConnection) -> bool:
-        """Return whether to carry out `decision` about notes of `index`; if not, the report says what becomes of it."""
+    def admits(self, decision: Decision, index: IndexConnection, root: Path) -> bool:
+        """Return whether to carry out `decision` about notes of `index`; if not, the report says what becomes of it.
+        The owner's files at `root` say which notes are locked.
+        """
         report = self._report
         if self.is_vetoed(decision.key):
             report.vetoed += 1
@@ -88,6 +92,8 @@ class Policy:
             self._judgements.add("overruled", {mark: ""})
         elif not (has_consent and decision.kind == CONFLICT) and find_protected(index, decision.paths):
             report.held_back.append((decision, "it is about a pinned or verified note"))
+        elif locked := find_lock(root, decision.edits):
+            report.held_back.append((decision, f"{next(iter(locked.values()))} is locked"))
         elif not disputed.isdisjoint(map(note_name, decision.paths)):
             report.held_back.append((decision, "you have said that it is wrong"))
         elif question:

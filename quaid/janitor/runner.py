@@ -331,7 +331,7 @@ class _Run:
         )
         minor: dict[str, list[Decision]] = {}
         for decision in task.plan(context):
-            if not self._policy.admits(decision, context.index):
+            if not self._policy.admits(decision, context.index, self._vault.root):
                 continue
             if decision.is_minor:
                 minor.setdefault(decision.kind, []).append(decision)

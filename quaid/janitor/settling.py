@@ -13,6 +13,7 @@ from itertools import product
 
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
+from quaid.errors import NoteLockedError
 from quaid.history.merges import list_merges
 from quaid.history.repository import find_repository
 from quaid.index import documents, references
@@ -69,7 +70,11 @@ def settle_merges(vault: OpenVault) -> tuple[list[tuple[str, str]], list[str]]:
         return WritePlan(WriteResult(head, "", "edited", subject), draft.edits, Message(subject, body))
 
     if merges:
-        Writer(vault).write(f"settle {head}", plan)
+        try:
+            Writer(vault).write(f"settle {head}", plan)
+        except NoteLockedError as error:
+            joined, questions = [], []
+            vault.notify(str(error))
     with suppress(OSError):  # then the next call checks again
         write_private(mark, f"{history.state().head}\n")
     return joined, questions

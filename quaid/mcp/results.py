@@ -123,6 +123,19 @@ WRITE = output(
     {str: "outcome id path"},
     {str: "text commit replaced hint", list[str]: "new_notes uncommitted", dict[str, int]: "secrets_removed"},
 )
+NOTE_WRITE = output(
+    "NoteWriteOutput",
+    "`hash`: of the note as it is now, to give as `expected`.",
+    {str: "outcome path"},
+    {str: "commit hash hint", list[str]: "uncommitted", dict[str, int]: "secrets_removed"},
+)
+NOTES = output("NotesOutput", "The paths of notes.", {list[str]: "paths"}, {int: "left_out"})
+NOTE_TEXT = output(
+    "NoteTextOutput",
+    "`left_out`: the characters that did not fit.",
+    {str: "notice path text hash"},
+    {int: "left_out"},
+)
 NOTED = output("NotedOutput", "`waiting`: lines for the next extraction.", {int: "waiting"}, {})
 EXTRACTED_FACT = output("ExtractedFactOutput", "One fact of a conversation.", {str: "id text outcome"}, {})
 SKIPPED_FACT = output("SkippedFact", "A statement that was not kept, and why.", {str: "text reason"}, {})
@@ -293,10 +306,11 @@ def note_result(view: NoteView) -> CallToolResult:
     )
 
 
-def write_result(written: WriteResult) -> CallToolResult:
+def write_result(written: WriteResult, shape_of: Any = WRITE, **more: str) -> CallToolResult:
     return tool_result(
-        WRITE,
+        shape_of,
         written,
+        **more,
         text=one_line(written.text)[:MAX_TEXT],
         new_notes=written.created,
         uncommitted=written.left,

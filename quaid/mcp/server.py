@@ -29,7 +29,7 @@ from pydantic_core import to_json
 
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
-from quaid.mcp import docs_tools
+from quaid.mcp import docs_tools, note_tools
 from quaid.mcp.batches import BatchStreams
 from quaid.mcp.resources import add_project_resources, add_prompts, add_resources
 from quaid.mcp.results import as_tools
@@ -111,7 +111,7 @@ class Server(MCPServer[Any]):
         known = list(served or ())
         if documents is not None:
             known = [tool for tool in MemoryTools(workers).tools() if tool.name not in FOR_REVIEWERS]
-            known += documents.tools()
+            known += [*documents.tools(), *note_tools.NoteTools(workers).tools()]
             add_resources(self, workers)
             add_project_resources(self, workers)
             add_prompts(self, workers)

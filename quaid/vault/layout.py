@@ -14,6 +14,8 @@ from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, NOTE_ENDINGS, Kind
 from quaid.settings import VaultSettings
 from quaid.text.words import list_words
 
+WRITTEN_BY, AGENT = "written_by", "agent"
+"""The key, and its value, by which a note says that an agent wrote it."""
 COOKIE_DIR = ".quaid"
 """Quaid's one hidden folder in a vault: listeners touch files in it to get their notification. None is ever read."""
 
@@ -105,7 +107,7 @@ class Layout(NamedTuple):
         if rel_path in CORE_FILES:
             return Kind.CORE
         placed = self.folder_kind(rel_path)
-        if not self.is_managed:
+        if not self.is_managed or WRITTEN_BY in fields:
             return self._marked_kind(rel_path, placed, fields)
         if placed is not None:
             return placed
@@ -120,6 +122,8 @@ class Layout(NamedTuple):
 
     def _marked_kind(self, rel_path: str, placed: Kind | None, fields: Mapping[str, Any]) -> Kind:
         """The kind that the marks of Quaid's own notes tell. Those in the head hold wherever the note is moved."""
+        if is_agents(fields):  # whatever else it says: an agent states no facts by writing a note like one
+            return Kind.DOC if self.project_of(rel_path) else Kind.NOTE
         if (kind := _headed_kind(placed, fields)) is not None:
             return kind
         inner = self.inner_path(rel_path)
@@ -160,6 +164,11 @@ def _headed_kind(placed: Kind | None, fields: Mapping[str, Any]) -> Kind | None:
 
 
 DEFAULT = Layout()
+
+
+def is_agents(fields: Mapping[str, Any]) -> bool:
+    """Return True for the head of a note that an agent wrote, or that its owner lets agents write."""
+    return bool(fields.get(WRITTEN_BY) == AGENT)
 
 
 def is_question(fields: Mapping[str, Any]) -> bool:

@@ -20,9 +20,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, name_key, note_name
+from quaid.redaction import admit
 from quaid.text.dates import find_day_in_name, read_date, read_period
 from quaid.text.words import is_whole_word
-from quaid.vault import episodes, files, frontmatter, layout, markdown
+from quaid.vault import agent_notes, episodes, files, frontmatter, layout, markdown
 from quaid.vault.frontmatter import Head
 from quaid.vault.layout import Layout
 
@@ -57,6 +58,15 @@ class StoredNote:
     def head(self) -> frontmatter.Head:
         return frontmatter.parse(self.data.decode("utf-8", errors="replace"))
 
+    @property
+    def hash(self) -> str:
+        return content_hash(self.data)
+
+    @cached_property
+    def shown(self) -> str:
+        """Its text as an agent may see it: without secrets, and without the mark that an agent wrote it."""
+        return admit(agent_notes.without_mark(decode(self.data, len(self.data) + 1)[0]), keep_lines=True).text
+
 
 def content_hash(data: bytes) -> str:
     """SHA-256 of the file's bytes, hex."""
@@ -80,7 +90,8 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     conflict = kind is not Kind.EPISODE and markdown.has_conflict_markers(text)
     if problems or conflict:
         head = replace(head, problems=(*problems, *head.problems, *([CONFLICT_PROBLEM] * conflict)))
-    return _make_note(rel_path, data, kind, text, head, place, is_own=kind not in _WITH_HEAD and not place.is_managed)
+    is_own = kind not in _WITH_HEAD and (not place.is_managed or layout.is_agents(head.fields))
+    return _make_note(rel_path, data, kind, text, head, place, is_own=is_own)
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:
@@ -133,7 +144,7 @@ def _make_note(rel_path: str, data: bytes, kind: Kind, text: str, head: Head, pl
         confidence=made.number("confidence"),
         durability=made.text("durability"),
         speaker=made.text("speaker"),
-        source=made.text("source"),
+        source="assistant" if is_own and layout.is_agents(head.fields) else made.text("source"),
         session=made.text("session"),
         project=made.text("project") or place.project_of(rel_path),
         technical=made.flag("technical"),

@@ -66,12 +66,10 @@ class TestSurface:
             reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
             assert reading == {
                 "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
-                "docs_search", "docs_read", "docs_list",
+                "docs_search", "docs_read", "docs_list", "notes_list", "notes_read",
             }  # fmt: skip
-            assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == [
-                "memory_forget",
-                "memory_undo",
-            ]
+            destructive = [name for name, tool in tools.items() if tool.annotations.destructive_hint]
+            assert destructive == ["memory_forget", "memory_undo", "notes_edit", "notes_rename", "notes_delete"]
             for part in ("SKIP WHEN:", "QUERY TIPS:"):
                 assert part in tools["memory_recall"].description
             assert len(client.instructions) < 2_000

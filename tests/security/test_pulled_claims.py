@@ -127,11 +127,11 @@ def test_a_strangers_mark_holds_no_decision_of_a_night_back(machine, tmp_path):
     with machine.memory() as memory:
         report = RunReport("", datetime(2026, 11, 26, tzinfo=UTC), notes=4)
         policy = Policy(memory.settings, memory.git, memory.git.log_changes(), machine.head(), report, Known())
-        assert not policy.admits(decision, memory.index())
+        assert not policy.admits(decision, memory.index(), memory.root)
         assert (len(report.held_back), len(report.asked)) == (0, 1)
         claimed.drop(machine.root, ID)
         memory.sync()
-        assert not policy.admits(decision, memory.index())
+        assert not policy.admits(decision, memory.index(), memory.root)
     assert (len(report.held_back), len(report.asked)) == (1, 1)
 
 
