@@ -307,3 +307,10 @@ _ALL: tuple[Host, ...] = (
     OpenClaw(),
 )
 HOSTS = {host.name: host for host in _ALL}
+_OTHER_TITLES = {"claude": "Claude Code", "claude-ai": "Claude Desktop", "jsonl": "", "text": ""}
+
+
+def name_host(given: str) -> str:
+    """Return the name under which people know a program that calls itself `given`; empty for a mere file format."""
+    key = "-".join(given.casefold().split())
+    return next((host.title for name, host in HOSTS.items() if key.startswith(name)), _OTHER_TITLES.get(key, given))

@@ -280,6 +280,12 @@ def find_documents(
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
+def read_documents(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, Document]:
+    """Return these documents with their first chunks, by number."""
+    found = find_documents(connection, f"d.doc_id IN {IDS}", (json.dumps(list(doc_ids)),), with_text=True)
+    return {each.doc_id: each for each in found}
+
+
 def find_by_text(connection: IndexConnection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
     """Return the fact of `owner` that says exactly this and holds, for good or until the same day, else one that says
     it and was merged into another.

@@ -1,9 +1,10 @@
 """Notes by what is known of them: kind, status, time, owner, project, and what they are about."""
 
 import json
-from collections import Counter
+import re
 from collections.abc import Collection
 from datetime import date
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from quaid.index import documents, fulltext, graph, references
@@ -14,7 +15,7 @@ from quaid.index.scope import Scope, compare_time
 from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import list_days
 from quaid.text.words import find_words
-from quaid.text.zones import order_key
+from quaid.text.zones import local_time, order_key
 
 Sort = Literal["date", "title", "path", "kind"]
 SORTS: tuple[str, ...] = get_args(Sort)
@@ -24,7 +25,6 @@ _ALL = 1_000_000
 _MAX_INSTRUCTIONS = 400
 """Standing instructions that are read."""
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
-_DAY = f"substr({DATE}, 1, 10)"
 
 
 class NoteFilter(NamedTuple):
@@ -195,10 +195,13 @@ class TurnText(NamedTuple):
     text: str
 
 
-def count_learned(connection: IndexConnection, kind: str = "fact") -> Counter[str]:
-    """Return how many notes of `kind` came on which day (YYYY-MM-DD)."""
-    rows = connection.execute(f"SELECT {_DAY} AS day, count(*) FROM documents d WHERE kind = ? GROUP BY day", (kind,))
-    return Counter(dict(rows))
+def list_learned(connection: IndexConnection, kind: str, timezone: str) -> list[tuple[str, int]]:
+    """Return (time, doc_id) of the notes of `kind`, the newest first: when each was created, else when its file was
+    last changed, by the clock of this machine, in UTC that of `timezone`.
+    """
+    rows = connection.execute(f"SELECT {DATE}, doc_id FROM documents d WHERE kind = ? ORDER BY path", (kind,))
+    learned = ((local_time(date or "", timezone), doc_id) for date, doc_id in rows)
+    return sorted(learned, key=itemgetter(0), reverse=True)
 
 
 def count_undated(connection: IndexConnection) -> int:
@@ -207,20 +210,17 @@ def count_undated(connection: IndexConnection) -> int:
     return int(connection.execute(f"SELECT count(*) FROM documents WHERE {where}").get)
 
 
-def list_learned(
-    connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0
-) -> list[tuple[str, Document]]:
-    """Return the facts that were learned from the day `first` to the day `last`, newest first, each with the time when
-    it was created, else when its file was last changed.
-    """
-    rows = connection.execute(
-        # Which they are first, their texts then: SQLite would fetch the text of each.
-        f"SELECT learned, {documents.WITH_CHUNK} FROM (SELECT d.*, {DATE} AS learned FROM documents d "
-        f"WHERE d.kind = 'fact' AND {_DAY} BETWEEN ? AND ? ORDER BY learned DESC, path LIMIT ? OFFSET ?) d "
-        "LEFT JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY learned DESC, path",
-        (first, last, limit, offset),
+def list_on_days(connection: IndexConnection, days: Collection[str]) -> list[Document]:
+    """Return the facts that were created, begin, or name a day on one of `days` (MM-DD) of any year."""
+    named = re.compile(f"-(?:{'|'.join(days)})/")
+    rows = connection.execute("SELECT doc_id, days FROM chunks WHERE ordinal = 0 AND days <> ''")
+    ids = json.dumps([doc_id for doc_id, spans in rows if named.search(spans)])
+    where = (
+        "d.kind = 'fact' AND (substr(d.created, 6, 5) IN (SELECT value FROM json_each(:days)) "
+        "OR substr(d.valid_from, 6, 5) IN (SELECT value FROM json_each(:days)) "
+        "OR d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:ids)))"
     )
-    return [(learned, Document(*row)) for learned, *row in rows]
+    return documents.find_documents(connection, where, {"days": json.dumps(list(days)), "ids": ids}, with_text=True)
 
 
 def list_dated(connection: IndexConnection) -> list[DatedFact]:
@@ -233,20 +233,19 @@ def list_dated(connection: IndexConnection) -> list[DatedFact]:
     return sorted((DatedFact(each, *list_days(each)) for each in found), key=lambda each: each.first, reverse=True)
 
 
-def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
-    """Return the conversations that began from the day `first` to the day `last`, newest first."""
+def list_talks(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, Talk]:
+    """Return these conversations."""
     rows: list[Any] = connection.execute(
-        "SELECT path, title, "
+        "SELECT doc_id, path, title, "
         "coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal LIMIT 1), ''), "
         f"{DATE} AS started, source, "
         "(SELECT count(DISTINCT turn) FROM chunks c WHERE c.doc_id = d.doc_id), session "
-        f"FROM documents d WHERE kind = 'episode' AND {_DAY} BETWEEN ? AND ? "
-        "ORDER BY started DESC, path LIMIT ? OFFSET ?",
-        (first, last, limit, offset),
+        f"FROM documents d WHERE doc_id IN {documents.IDS}",
+        (json.dumps(list(doc_ids)),),
     ).fetchall()
-    keys = [name_key(note_name(path)) for path, *_ in rows]
+    keys = [name_key(note_name(path)) for _, path, *_ in rows]
     extracted = _list_extracted_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
-    return [Talk._make((*row[:6], len(extracted[key]))) for key, row in zip(keys, rows, strict=True)]
+    return {row[0]: Talk._make((*row[1:7], len(extracted[key]))) for key, row in zip(keys, rows, strict=True)}
 
 
 def _list_extracted_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:

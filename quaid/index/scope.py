@@ -65,7 +65,7 @@ def compare_time(made: str, sign: str, name: str, bound: date) -> tuple[str, str
         return f"coalesce({day}, :{name}) {sign} :{name}", bound.isoformat()
     # Times of turns are stored to the minute.
     is_within = f"coalesce(substr(datetime({made}), 1, 16), :{name}) {sign} :{name}"
-    by_day = f"length({made}) = 10 AND {day} {sign} substr(:{name}, 1, 10)"
+    by_day = f"length({made}) = 10 AND {day} {sign} '{bound:%Y-%m-%d}'"
     return f"({by_day} OR coalesce(length({made}), 0) <> 10 AND {is_within})", f"{bound.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 

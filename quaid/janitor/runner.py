@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from quaid.docs.documentation import Documentation
 from quaid.errors import NoteChangedError, QuaidError, UsageError
-from quaid.history.authorship import JANITOR, Authors, Ranking
+from quaid.history.authorship import JANITOR, UNKNOWN_OWNER, Authors, Ranking
 from quaid.history.vault_history import last_written
 from quaid.index import documents
 from quaid.index.documents import list_living
@@ -276,11 +276,11 @@ class _Run:
         del self._policy.questions[question.key]
 
     def _find_decider(self, question: Question | None) -> tuple[str, str]:
-        """Return whose decision is carried out: that of the person who answered the question, else the janitor's."""
+        """Return the author of a decision: the person who answered the question, else the janitor."""
         if question is None or question.answer is None:
             return JANITOR
         decider = self._deciders.get(question.rel_path, JANITOR)
-        return decider if Authors(self._settings.git.email).is_by_hand(decider[1]) else JANITOR
+        return decider if Authors(self._settings.git.email).is_by_hand(decider[1]) else UNKNOWN_OWNER
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.model import Commit
 
-TASK, RUN, DECISION, CLIENT = "Quaid-Task", "Quaid-Run", "Quaid-Decision", "Quaid-Client"
+TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
+CLIENT, HOST = "Quaid-Client", "Quaid-Host"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 REVIEW = "review"
 TYPED = frozenset({REVIEW, "config", "cut", "dispute", "undo", "merge"})

@@ -5,11 +5,11 @@ Lines are only appended. Losing a file costs a repetition.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.local import state_files
 
@@ -36,18 +36,40 @@ def read(state: Path, session: str) -> Given:
     ids: set[str] = set()
     compacted_at: datetime | None = None
     text = ""
-    try:
-        lines = state_files.read(plan_record(state, session, {})[0]).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    for line in lines:
+    for given in read_lines(plan_record(state, session, {})[0]):
         with suppress(ValueError, TypeError, AttributeError):
-            given = json.loads(line)
             if given.get("compacted_at"):
                 ids, text, compacted_at = set(), "", datetime.fromisoformat(given["compacted_at"])
             ids |= {str(one) for one in given.get("ids", ())}
             text += f"{_lines_of(given.get('text', ''))}\n"
     return Given(frozenset(ids), compacted_at, text)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a session's file, the oldest first, without those that are damaged."""
+    lines = []
+    with suppress(OSError):
+        for line in state_files.read(path).decode("utf-8", "replace").splitlines():
+            with suppress(ValueError):
+                lines.append(json.loads(line))
+    return [line for line in lines if isinstance(line, dict)]
+
+
+def read_all(state: Path, askers: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of each session's file by the session's id, without those of other owners than `askers`; each
+    has the `ids` it gave, its `tokens`, and its `host` where that is known.
+    """
+    found = {}
+    for path in (state / FOLDER).glob("*.jsonl"):
+        lines: list[dict[str, Any]] = []
+        for given in read_lines(path):
+            with suppress(ValueError, TypeError):
+                ids = [each for each in given.get("ids") or given.get("shown") or () if isinstance(each, str)]
+                lines.append({"host": "", **given, "ids": ids, "tokens": int(given.get("tokens", 0))})
+        named = next((line for line in lines if isinstance(line.get("session"), str)), None)
+        if named and named.get("asker", "default") in askers:
+            found[named["session"]] = lines
+    return found
 
 
 def plan_record(state: Path, session: str, given: Mapping[str, object]) -> tuple[Path, str]:

@@ -29,6 +29,7 @@ from pydantic_core import to_json
 
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
+from quaid.janitor.vetoes import HOST
 from quaid.mcp import docs_tools, note_tools
 from quaid.mcp.batches import BatchStreams
 from quaid.mcp.resources import add_project_resources, add_prompts, add_resources
@@ -37,6 +38,7 @@ from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools, Tool, 
 from quaid.mcp.workers import Workers
 from quaid.redaction import admit, admit_all
 from quaid.report.bug_report import refusal_of, write_report
+from quaid.resident.worker import TRAILERS
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import as_name
 
@@ -151,6 +153,8 @@ class Server(MCPServer[Any]):
             shown = ", ".join(admit(argument[:80]).text for argument in unknown[:5])
             what = f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}."
             raise ToolError(as_tools(what, self._offered))
+        params = context.session.client_params if context and not self._is_remote else None
+        TRAILERS.set(((HOST, " ".join(params.client_info.name.split())[:60]),) if params else ())
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ Job = Callable[[Memory], Result]
 Reporter = Callable[[str], Awaitable[None]]
 """Shows the caller what is being done."""
 
+TRAILERS: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("trailers", default=())
+"""The trailers of each commit that the jobs of this task make, such as the program that has called."""
 POLL_S = 0.25
 """The interval at which the progress of a job is checked."""
 REPEAT_S = 5.0
@@ -82,7 +85,7 @@ class Worker:
 
     def submit(self, job: Job[Result], progress: _Progress | None = None, attempts: int = 1) -> Future[Result]:
         """Queue `job`, for callers outside of the event loop."""
-        return self._thread.submit(self._run, job, progress or _Progress(), attempts)
+        return self._thread.submit(self._run, job, progress or _Progress(), attempts, TRAILERS.get())
 
     def close(self) -> Future[None]:
         """Stop the running job, accept no more, and close the Memory as soon as the thread is free."""
@@ -92,7 +95,9 @@ class Worker:
         self._thread.shutdown(wait=False)
         return closed
 
-    def _run(self, job: Job[Result], progress: _Progress, attempts: int) -> Result:
+    def _run(
+        self, job: Job[Result], progress: _Progress, attempts: int, trailers: tuple[tuple[str, str], ...]
+    ) -> Result:
         vault_guard.check(self._root)
         settings: list[object] = []
         for path in (self._root / CONFIG_FILE, user_config_path()):
@@ -107,6 +112,7 @@ class Worker:
             memory = self._memory = Memory.open(self._root, owner=self._owner)
             memory.freshness.listen()
             self._settings = settings
+        memory.trailers = trailers
         memory.report_to(progress.update, progress.say)
         self._running.add(progress)
         try:

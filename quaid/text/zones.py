@@ -1,7 +1,8 @@
 """Moments in the zone of the person who lives them: their days are the days that people mean."""
 
 import time
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import time as clock
 from datetime import timezone as fixed_offset
 
 
@@ -32,6 +33,33 @@ def localise(moment: datetime, timezone: str = "", other: tzinfo | None = None) 
 def local_now(timezone: str = "") -> datetime:
     """Return the present moment in the zone of the machine, else in `timezone`."""
     return localise(datetime.now(UTC), timezone)
+
+
+def read_local(iso: str, timezone: str = "") -> datetime | None:
+    """Return a moment (ISO 8601) as the clock of this machine shows it, in UTC that of the zone called `timezone`; None
+    for a day, and for what is no date. A time without an offset is what that clock showed.
+    """
+    try:
+        moment = datetime.fromisoformat(iso)
+        return localise(moment.astimezone(UTC) if moment.tzinfo else moment, timezone) if "T" in iso else None
+    except (OverflowError, ValueError):
+        return None
+
+
+def local_time(iso: str, timezone: str = "") -> str:
+    """Return a moment by that clock as ISO 8601; a day, and what is no date, stay as they are."""
+    local = read_local(iso, timezone)
+    return local.isoformat() if local else iso
+
+
+def local_day(iso: str, timezone: str = "") -> str:
+    """Return the day of a moment by that clock, YYYY-MM-DD."""
+    return local_time(iso, timezone)[: len("2026-03-14")]
+
+
+def limit_of_day(day: date, timezone: str = "", *, end: bool = False) -> datetime:
+    """Return the first or, with `end`, the last moment of a day by that clock."""
+    return localise(datetime.combine(day, clock.max if end else clock.min), timezone)
 
 
 def order_key(iso: str | None) -> str:

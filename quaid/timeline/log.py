@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from quaid.history.authorship import Authors, Who
-from quaid.janitor.vetoes import CLIENT, RUN, TASK, TYPED
+from quaid.history.authorship import UNKNOWN_OWNER, Authors, Who
+from quaid.janitor.vetoes import CLIENT, HOST, RUN, TASK, TYPED
 from quaid.model import Commit, Kind, note_name
 from quaid.timeline.changes import MemoryChange, Versions
 from quaid.vault import differences
@@ -64,9 +64,13 @@ def name_author(commit: Commit, authors: Authors) -> Who:
     task = next(iter(commit.trailers.get(TASK, ())), "")
     who = authors.name(commit.email, commit.subject)
     # A client is a program that called a server, on whose behalf it cannot prove.
-    if who in {"owner", "other"} or CLIENT in commit.trailers:
+    if who == "other" or CLIENT in commit.trailers:
         return who
-    if task in TYPED or commit.subject.startswith("config: "):
+    if HOST in commit.trailers:
+        return "agent"
+    if who == "janitor":
+        return "owner" if commit.author == UNKNOWN_OWNER[0] else who
+    if who == "owner" or task in TYPED or commit.subject.startswith("config: "):
         return "owner"
     if task == IMPORT:
         return "import"

@@ -14,7 +14,7 @@ from quaid.history.authorship import Authors
 from quaid.history.vault_history import VaultCommit
 from quaid.index import documents
 from quaid.janitor.questions import read_question
-from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks
 from quaid.model import Commit
 from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
@@ -35,14 +35,6 @@ class Night(NamedTuple):
     run: str
     commits: tuple[Commit, ...]
     merge: Commit | None = None
-
-    def count_decisions(self) -> dict[str, int]:
-        """Return task -> how many decisions were carried out."""
-        counts: dict[str, int] = {}
-        for commit in self.commits:
-            task = next(iter(commit.trailers.get(TASK, ())), "")
-            counts[task] = counts.get(task, 0) + len(commit.trailers.get(DECISION, ()) or [commit])
-        return counts
 
 
 class CommitViews:

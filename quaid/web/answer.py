@@ -1,11 +1,17 @@
 """The answer to an action: the address to go to with a message, or a page about what cannot be done."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from starlette.requests import Request
+
 from quaid.capture.writer import WriteResult
+
+Item = TypeVar("Item")
 
 Context = Mapping[str, Any]
 Form = Mapping[str, str]
@@ -64,6 +70,26 @@ def commit_id(given: str) -> str:
     return given if _COMMIT_ID.fullmatch(given) else ""
 
 
-def page_number(given: str, first: int = 1) -> int:
-    """Return the number of a page from an address, `first` if it is not a number."""
-    return max(first, int(given)) if given.isascii() and given.isdigit() and len(given) < 7 else first
+def page_number(given: str) -> int:
+    """Return the number of a page from an address, 1 if it is not a number."""
+    return max(1, int(given)) if given.isascii() and given.isdigit() and len(given) < 7 else 1
+
+
+def paginate(total: int, request: Request, size: int) -> tuple[slice, dict[str, int]]:
+    """Return the part of a list that the page in the address shows, the last one if there are fewer pages, and the
+    values for the macro `pager`.
+    """
+    pages = max(1, -(-total // size))
+    page = min(pages, page_number(request.query_params.get("page", "")))
+    return slice(size * (page - 1), size * page), {"page": page, "pages": pages, "total": total}
+
+
+def link(asked: Mapping[str, Any], **changed: Any) -> str:
+    """Return the query of an address like this one with other values; what is not the same list has its first page."""
+    fields = {**asked, "page": "", **changed}
+    return f"?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
+
+
+def group_by(pairs: Iterable[tuple[str, Item]]) -> list[tuple[str, list[Item]]]:
+    """Return (key, items) of neighbouring pairs with the same key."""
+    return [(key, [item for _, item in those]) for key, those in groupby(pairs, itemgetter(0))]

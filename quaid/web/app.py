@@ -4,9 +4,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +23,7 @@ from quaid.memory import Memory
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
 from quaid.timeline.undo import ChangeNotFoundError
-from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, own_address, without_message
+from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, link, own_address, without_message
 from quaid.web.guard import CAN_REPEAT, FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
 from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, Page, View
@@ -98,6 +99,7 @@ class Site:
 
     def _respond(self, target: Page | Action | View, memory: Memory, request: Request) -> Response:
         """Return a page, after an action the way to one (a reload does nothing twice), or a value for a script."""
+        self._templates.globals["timezone"] = memory.settings.timezone
         if isinstance(target, Page):
             with memory.freshness.checked_once():
                 given = target.show(memory, request)
@@ -149,6 +151,7 @@ class Site:
             "path": request.url.path,
             "template": shown.template,
             "args": request.query_params,
+            "here": partial(link, parse_qs(query)),
             "counts": counts,
             **shown.context,
         }

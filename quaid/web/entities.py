@@ -17,16 +17,14 @@ from quaid.memory import Memory
 from quaid.model import name_key, note_name
 from quaid.recall.contradictions import list_opposed
 from quaid.recall.hits import whose_word
-from quaid.redaction import admit
 from quaid.text.endings import is_coming, is_over
 from quaid.text.stop_words import read_lists
 from quaid.text.words import find_words
-from quaid.web.word_diff import mark_differences
+from quaid.web.changes import Row, list_changes, make_view
+from quaid.web.outcomes import read_words
+from quaid.web.templating import memory_path
 
-THEMES = {
-    "people": "Family and people", "home": "Home", "work": "Work", "health": "Health", "tastes": "Tastes",
-    "plans": "Plans", "free_time": "Free time", "events": "What happened", "other": "Also known",
-}  # fmt: skip
+THEMES = read_words("themes")
 """The themes in their order. themes.txt has the relations and words of each."""
 MAX_CHANGES = 10
 MAX_DRAWN = 10
@@ -34,12 +32,7 @@ MAX_DRAWN = 10
 LOW_CONFIDENCE = 0.75
 _WIDTH, _HEIGHT = 560, 340
 _BY_TYPE = {"preference": "tastes", "decision": "plans", "event": "events", "experience": "events"}
-_SENTENCES = {
-    "has_pet": "has the pet", "located_in": "is in", "part_of": "is a part of", "allergic_to": "is allergic to",
-    "interested_in": "is interested in", "born_in": "was born in", "born_on": "was born on",
-    "partner_of": "is the partner of", "engaged_to": "is engaged to", "related_to": "is related to",
-    "from_country": "is from", "spouse_of": "is married to", "dreams_of": "dreams of",
-}  # fmt: skip
+_SENTENCES = read_words("relations")
 """Relations whose words alone make no sentence."""
 _LISTS = read_lists("themes.txt")
 _WORDS, _RELATIONS = (
@@ -110,24 +103,21 @@ def draw_around(entity: Document, relations: Sequence[Mapping[str, Any]]) -> Map
     return {"width": _WIDTH, "height": _HEIGHT, "middle": middle, "nodes": nodes} if len(nodes) > 1 else None
 
 
-def list_changes(index: IndexConnection, facts: Sequence[Document]) -> list[dict[str, Any]]:
-    """Return the facts that were replaced, the latest first, each with its successor and the words that are new."""
-    names = {str(fact.superseded_by): fact for fact in facts if fact.superseded_by}
-    where = "d.path IN (SELECT value FROM json_each(?)) OR d.id IN (SELECT value FROM json_each(?))"
+def list_replacements(memory: Memory, facts: Sequence[Document]) -> list[Row]:
+    """Return the facts that were replaced, the latest first, as changes to their successors."""
+    names, index = {str(fact.superseded_by): fact for fact in facts if fact.superseded_by}, memory.index()
+    where = f"d.path IN {documents.NAMES} OR d.id IN {documents.NAMES}"
     called = json.dumps(documents.list_called(index, names)), json.dumps(list(names))
     found = documents.find_documents(index, where, called, with_text=True)
     successors = {name: each for each in found for name in (note_name(each.path), each.id)}
-    changes = [
-        {
-            "before": fact,
-            "after": after,
-            "since": (after.valid_from or after.created or "")[:10],
-            "pieces": mark_differences([admit(each.text).text for each in (fact, after)])[1],
-        }
-        for fact in facts
-        if (after := successors.get(fact.superseded_by or ""))
+    pairs = [(fact, after) for fact in facts if (after := successors.get(fact.superseded_by or ""))]
+    pairs.sort(key=lambda pair: order_by_day(pair[1]), reverse=True)
+    views = [
+        make_view(after.text, order_by_day(after)[0], files={"": (before.text.encode(), after.text.encode())})
+        for before, after in pairs[:MAX_CHANGES]
     ]
-    return sorted(changes, key=lambda change: str(change["since"]), reverse=True)[:MAX_CHANGES]
+    rows = list_changes(memory, views)
+    return [{**row, "address": memory_path(after.id)} for row, (_, after) in zip(rows, pairs, strict=False)]
 
 
 def group_by_speaker(
@@ -157,11 +147,8 @@ def list_doubts(
     for one, other in list_opposed(index, own, living) | graph.list_disputed(index):
         opposed[one].add(other)
         opposed[other].add(one)
-    wanted = json.dumps(sorted(own | {other for one in own & opposed.keys() for other in opposed[one]}))
-    texts = {
-        each.doc_id: each.text
-        for each in documents.find_documents(index, f"d.doc_id IN {documents.IDS}", (wanted,), with_text=True)
-    }
+    compared = own.union(*(opposed[one] for one in own & opposed.keys()))
+    texts = {doc_id: each.text for doc_id, each in documents.read_documents(index, compared).items()}
     in_question = {name for question in asked for name in question.about}
     found = []
     for fact in (each for each in facts if not each.verified):

@@ -1,6 +1,7 @@
 """The words of each kind of question: what it asks, what each answer does, and why the janitor asks it.
 
-A button names its outcome, so that nobody has to remember what a yes means. outcomes.txt has the words.
+A button names its outcome, so that nobody has to remember what a yes means. outcomes.txt has these words, and
+words.txt those that other pages look up.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,14 @@ from typing import Any
 from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 
+
+def read_words(name: str) -> dict[str, str]:
+    """Return a list of words.txt: the words of each key."""
+    listed = _WORDS.partition(f"\n[{name}]\n")[2].partition("\n[")[0]
+    return {key: words for key, _, words in (line.partition(" | ") for line in listed.splitlines() if line)}
+
+
+_WORDS = Path(__file__).with_name("words.txt").read_text("utf-8")
 _OTHER = "other"
 """The row for a kind that has none; its question is the title of the note."""
 _LINES = Path(__file__).with_name("outcomes.txt").read_text("utf-8").splitlines()[1:]

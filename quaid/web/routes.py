@@ -9,6 +9,7 @@ from starlette.responses import Response
 from quaid.memory import Memory
 from quaid.web import outcomes
 from quaid.web.answer import Context, Form, Shown
+from quaid.web.outcomes import read_words
 from quaid.web.pages.ask import show_ask
 from quaid.web.pages.attachments import download, read_image
 from quaid.web.pages.corrections import cut_relation, merge, set_property, show_merge
@@ -18,14 +19,7 @@ from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_
 from quaid.web.pages.history import show_change, show_night, show_nights, undo
 from quaid.web.pages.memories import MEMORIES, change_many, remember, show_memories
 from quaid.web.pages.memory import commit_change, dispute, forget, mark, restore, show_memory
-from quaid.web.pages.projects import (
-    confirm,
-    propose,
-    show_checked,
-    show_document,
-    show_project,
-    show_projects,
-)
+from quaid.web.pages.projects import confirm, propose, show_checked, show_document, show_project, show_projects
 from quaid.web.pages.review import answer_question, count_open, show_review
 from quaid.web.pages.sessions import mark_irrelevant, show_agent_session, show_sessions
 from quaid.web.pages.timeline import show_session, show_timeline
@@ -109,41 +103,5 @@ FILES: Mapping[str, View] = {
     "/download/{reference:path}": download,
 }
 """Values that a script fetches: text, or JSON; and files."""
-MESSAGES: dict[str, str] = {
-    **outcomes.MESSAGES,
-    "edited": "Saved as a commit.",
-    "committed": "Your change is committed, in your name.",
-    "unchanged": "Nothing to change: it is already so.",
-    "left": "Saved to the file but not committed: git refused, or the note has other changes of yours.",
-    "forgotten": "Forgotten. Git still has it, and you can bring it back.",
-    "restored": "Restored.",
-    "remembered": "Remembered, as a commit.",
-    "confirmed": "Already remembered. The memory now counts as confirmed once more.",
-    "redacted": "Remembered, without the secret in it: a password or key is never stored.",
-    "property_set": "The property is changed, as a commit.",
-    "property_removed": "The property is removed, as a commit.",
-    "cut": "The relation is removed from every note that stated it, in one commit.",
-    "merged": "The two notes are one now, and links to either lead to it.",
-    "nothing_selected": "No memory was selected, so nothing was changed. Select some first.",
-    "many_forgotten": "The selected memories are forgotten, in one commit. Git still has them.",
-    "many_pinned": "The selected memories are pinned: they do not fade, and the janitor does not change them.",
-    "many_verified": "The selected memories are verified: they do not fade, and the janitor does not change them.",
-    "many_project": "The project of the selected memories is set.",
-    "pinned": "Pinned: it does not fade, and the janitor does not change it.",
-    "unpinned": "No longer pinned.",
-    "verified": "Verified: it does not fade, and the janitor does not change it.",
-    "unverified": "No longer verified.",
-    "disputed": "Review asks you whether to forget it. No run changes it before you have answered.",
-    "undone": "Undone. The undo is a commit that you can undo too.",
-    "undone_partly": "Undone, except for later changes, which stay.",
-    "answer_waits": "Your answer is saved. Another run is in progress, or a note has changed: the next run applies it.",
-    "irrelevant": "Marked as not relevant. It is an example for quaid eval now; the memory itself has not changed.",
-    "nothing_undone": "Nothing to undo: it is already undone, or it changed no note.",
-    "gap_answered": "Remembered. The question is closed.",
-    "gap_unfound": "Remembered, but the question does not find it. Edit the answer to use words of the question.",
-    "doc_confirmed": "Recorded: the document matches its sources.",
-    "doc_updated": "The document is updated, as a commit in the vault.",
-    "doc_still_true": "Nothing to change: the document matches its sources.",
-    "gap_left_out": "Dismissed. It comes back if it is asked again and finds nothing.",
-}
+MESSAGES = {**outcomes.MESSAGES, **read_words("messages")}
 """What a page can say about the last action. Only the key is in the address: no note can write words there."""

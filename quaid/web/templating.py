@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_environment
 from markupsafe import Markup, escape
 
 from quaid.model import note_name
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 from quaid.text.quoting import short_id
+from quaid.text.zones import local_day, local_now, read_local
 from quaid.vault.notes import format_day
 from quaid.web.guard import FORM_TOKEN
 
@@ -32,7 +32,7 @@ MAX_CACHED = 20_000
 def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) -> Environment:
     """Return the environment of all templates of a vault.
 
-    `exactly` prints a text as it is, for a form that sends it back.
+    `exactly` prints a text as it is, for a form that sends it back. The global `timezone` is the vault's setting.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -49,14 +49,17 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "navigation": navigation,
         "form_token": field.__html__,
         "memory_path": memory_path,
-        "zone": machine_zone,
+        "zone": pass_environment(lambda own: f"{local_now(own.globals['timezone']):%Z}"),
+        "timezone": "",
     }
+
     environment.filters |= {
         "exactly": lambda text: Markup(escape(text)),  # noqa: S704 - escaped just here
-        "moment": format_moment,
-        "when": mark_moment,
-        "clock": mark_clock,
+        "moment": pass_environment(lambda own, iso: format_moment(iso, own.globals["timezone"])),
+        "when": pass_environment(lambda own, iso: mark_moment(iso, own.globals["timezone"])),
+        "clock": pass_environment(lambda own, iso: mark_clock(iso, own.globals["timezone"])),
         "days": format_days,
+        "day": pass_environment(lambda own, iso: format_day(local_day(iso, own.globals["timezone"]))),
         "short_id": short_id,
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
@@ -68,9 +71,9 @@ def memory_path(reference: str, page: str = "memory") -> str:
     return f"/{page}/{quote(reference, safe='')}"
 
 
-def format_moment(iso: str | None) -> str:
+def format_moment(iso: str | None, timezone: str = "") -> str:
     """Return a moment of ISO 8601 in the machine's zone: `14 March 2026, 15:02`. A day or a month has no time."""
-    local = read_local(iso or "")
+    local = read_local(iso or "", timezone)
     return f"{format_day(local.isoformat())}, {local:%H:%M}" if local else format_day(iso or "")
 
 
@@ -80,34 +83,19 @@ def format_days(text: str) -> str:
     return f"{_DAY.sub(lambda day: format_day(day[0]), ours)}{mark}{quoted}"
 
 
-def machine_zone() -> str:
-    """Return the name of the zone of this machine's clock."""
-    return f"{datetime.now().astimezone():%Z}"
-
-
-def mark_moment(iso: str | None) -> Markup:
+def mark_moment(iso: str | None, timezone: str = "") -> Markup:
     """Return the same as an element that live.js prints in the browser's zone."""
-    return _mark_time(iso or "", format_moment(iso), "moment")
+    return _mark_time(iso or "", format_moment(iso, timezone), "moment")
 
 
-def mark_clock(iso: str | None) -> Markup:
+def mark_clock(iso: str | None, timezone: str = "") -> Markup:
     """Return the time of a moment without its day, as such an element."""
-    local = read_local(iso or "")
+    local = read_local(iso or "", timezone)
     return _mark_time(iso or "", f"{local:%H:%M}" if local else "", "clock")
 
 
 def _mark_time(iso: str, text: str, style: str) -> Markup:
     return Markup('<time datetime="{}" data-local="{}">{}</time>').format(_print_text(iso), style, _print_text(text))
-
-
-def read_local(iso: str) -> datetime | None:
-    """Return a moment in the machine's zone; None for a day, and for what is not a date. A time without a zone is what
-    a clock showed.
-    """
-    try:
-        return datetime.fromisoformat(iso).astimezone() if "T" in iso else None
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def to_json(value: Any) -> bytes:

@@ -45,6 +45,19 @@ def test_an_accepted_question_is_carried_out_at_once_and_by_no_model(asked):
     assert vault.status() == ""
 
 
+@pytest.mark.parametrize("answer", ["accept", "reject"])
+def test_where_git_has_no_owner_what_an_answer_does_is_still_the_owners(asked, monkeypatch, answer):
+    vault, _, question = asked
+    for part in ("name", "email"):
+        vault.git("config", f"user.{part}", "")
+        monkeypatch.delenv(f"GIT_AUTHOR_{part.upper()}", raising=False)
+    assert quaid("janitor", answer, question.stem)[0] == 0
+    with vault.memory() as memory:
+        assert memory.git.owner() is None
+        answered, decided = memory.timeline.tell(vault.git("rev-parse", "HEAD^1"), vault.git("rev-parse", "HEAD^2"))
+    assert (answered.who, decided.who) == ("owner", "owner")
+
+
 def test_a_rejected_question_is_closed_at_once(asked):
     vault, old, question = asked
     assert quaid("janitor", "reject", question.stem)[0] == 0

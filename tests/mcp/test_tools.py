@@ -43,6 +43,23 @@ def test_the_owner_is_told_what_was_recalled(vault: Vault, monkeypatch: pytest.M
     assert line.endswith("Quaid recalled 1 memory.")
 
 
+def test_every_commit_of_a_tool_names_the_host_that_called_it(vault: Vault) -> None:
+    vault.write_fact("milk", "Maya takes oat milk in her coffee.")
+    vault.save()
+
+    async def body(client):
+        await call(client, "memory_store", text="Maya plays the cello")
+        await call(client, "memory_forget", id="milk")
+        await call(client, "memory_undo")
+        await call(client, "memory_extract", turns=SAID)
+
+    talk(vault.root, body)
+    bodies = vault.git("log", "--format=%B%x00", "-n4").split("\0")[:4]
+    assert [each.count("Quaid-Host: mcp") for each in bodies] == [1, 1, 1, 1], bodies
+    with vault.memory() as memory:
+        assert [each.who for each in memory.timeline.log(4)] == ["agent"] * 4
+
+
 class TestSurface:
     def test_a_small_surface_by_default_and_the_rest_behind_an_option(self, vault: Vault) -> None:
         async def default(client):

@@ -103,6 +103,9 @@ def test_a_night_that_a_rebase_has_flattened_is_still_one_line():
         ("q@x", "m@x", {"Quaid-Task": ("undo",)}, "undo: tea", "owner"),
         ("q@x", "m@x", {"Quaid-Task": ("review",)}, "review: yes to 1 question", "owner"),
         ("janitor@localhost", "m@x", {}, "janitor: asks 1", "janitor"),
+        ("m@x", "m@x", {"Quaid-Task": ("undo",), "Quaid-Host": ("claude-code",)}, "undo: tea", "agent"),
+        ("tom@x", "m@x", {"Quaid-Host": ("claude-code",)}, "tea", "other"),
+        ("janitor@localhost", None, {"Quaid-Task": ("dispute",)}, "janitor(dispute): asks 1", "janitor"),
     ],
 )
 def test_who_made_a_commit(email, owner, trailers, subject, who):

@@ -70,4 +70,4 @@ def test_a_hostile_moment_is_escaped():
 
 def test_every_page_says_in_which_zone_its_times_are(client, in_zone):
     in_zone("Asia/Tokyo")
-    assert 'All times are in <span id="zone">JST</span>' in client.get("/timeline").text
+    assert 'All times are in <span id="zone">UTC+09:00</span>' in client.get("/timeline").text

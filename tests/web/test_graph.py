@@ -105,7 +105,7 @@ def test_the_focused_entity_is_told_with_its_facts(graph_client):
     assert "works at → <a" in text
     assert 'href="/memory/facts%2Facme.md"' in text or 'href="/memory/01acme"' in text
     assert "no longer true" in text
-    assert 'href="/graph?focus=Tidewater"' in text
+    assert 'href="?focus=Tidewater"' in text
 
 
 @pytest.mark.matrix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from recall_index import candidate
@@ -161,10 +162,9 @@ def test_what_is_no_period_is_a_sentence(pages, at):
     assert "is not a year, month or day" in pages.get(f"/timeline?at={at}").text
 
 
-def test_a_page_that_is_not_there_leads_back(pages):
+def test_a_page_that_is_not_there_is_the_last_one(pages):
     for page in ("2", "0", "-1", "99999999999999"):
-        assert pages.get(f"/timeline?page={page}").status_code == 200
-    assert "This page is empty" in pages.get("/timeline?page=2").text
+        assert "Maya takes oat milk" in pages.get(f"/timeline?page={page}").text
 
 
 @pytest.mark.parametrize("lane", ["", "true", "conversations", "changes"])
@@ -220,6 +220,57 @@ def test_bars_are_cut_at_the_period_and_days_that_are_none_have_no_bar():
     assert draw_bar(fact("2025-01-01", "9999-12-31"), "2026-01-01", "2026-01-10") == (0.0, 100.0)
     assert draw_bar(fact("2026-01-06", "2026-01-07"), "2026-01-01", "2026-01-10") == (50.0, 20.0)
     assert draw_bar(fact("2026-02-31", "9999-12-31"), "2026-01-01", "2026-01-10") is None
+
+
+@pytest.mark.parametrize(("machine", "setting"), [("Asia/Tokyo", ""), ("Asia/Tokyo", "UTC"), ("UTC", "Asia/Tokyo")])
+def test_days_are_those_of_the_persons_zone_in_headings_filters_and_counts(
+    tmp_path, calm, monkeypatch, machine, setting
+):
+    vault = copy_vault(tmp_path / "vault")
+    vault.write(
+        "facts/late.md",
+        "---\nid: 01late\ntype: fact\nstatus: active\ncreated: 2026-03-20T23:30:00Z\n---\nMaya ran\n",
+    )
+    vault.write("facts/day.md", "---\nid: 01day\ntype: fact\nstatus: active\ncreated: 2026-03-20\n---\nMaya swam\n")
+    vault.write(
+        "episodes/2026/03/20-2330-late.md",
+        "---\nid: 20-2330-late\ntype: episode\nsession: late\nstarted: 2026-03-20T23:30:00Z\n---\n"
+        "**Maya** (23:30): I ran. ^t1\n",
+    )
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-03-20T23:30:00Z")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-20T23:30:00Z")
+    vault.save()
+    monkeypatch.setenv("QUAID_TIMEZONE", setting)
+    monkeypatch.setenv("TZ", machine)
+    time.tzset()
+    try:
+        with let_in(vault) as client:
+            for lane, text in (("learned", "Maya ran"), ("conversations", "I ran.")):
+                page = client.get(f"/timeline?show={lane}&at=2026-03").text
+                assert columns(page)["21 March 2026"] == "1"
+                assert "<h3>21 March 2026</h3>" in page
+                assert text in client.get(f"/timeline?show={lane}&at=2026-03-21").text
+                assert text not in client.get(f"/timeline?show={lane}&at=2026-03-20").text
+            assert "<h3>21 March 2026</h3>" in client.get("/timeline?show=changes").text
+            assert "21 March 2026, 08:30" in client.get("/memory/01late").text
+            for day, shown, hidden in (("21", "Maya ran", "Maya swam"), ("20", "Maya swam", "Maya ran")):
+                found = client.get(f"/memories?kind=fact&from=2026-03-{day}&to=2026-03-{day}").text
+                assert shown in found
+                assert hidden not in found
+            assert '<span id="zone">UTC+09:00</span>' in found
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_commit_that_an_agent_made_is_of_its_host(tmp_path, calm):
+    vault = copy_vault(tmp_path / "vault")
+    with vault.memory() as memory:
+        memory.trailers = (("Quaid-Host", "claude-code"),)
+        memory.remember("Maya plays the cello")
+    with let_in(vault) as client:
+        assert "· <bdi>Claude Code</bdi>" in client.get("/timeline?show=changes").text
+        assert "by <bdi>Claude Code</bdi>" in client.get(f"/change/{vault.head()}").text
 
 
 def test_periods_are_told_in_words():

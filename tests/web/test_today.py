@@ -152,10 +152,10 @@ def test_each_decision_of_the_last_run_can_be_undone(calm, tidied, tmp_path):
         decided = part(page, "decided")
         assert "Approved 3 facts" in decided
         assert CAT_TOLD in decided
-        commit = re.search(r'name="commit" value="(\w+)"[^§]*?Undo<span class="quiet">: rewrite', page)
+        commit = re.search(r'name="commit" value="(\w+)"[^§]*?Undo<span class="quiet">: Rewrite', page)
         assert commit, decided
         reader.post("/undo", commit=commit[1], back="/")
-        assert ">Undone</a>" in reader.get("/")
+        assert "Undone: <a href" in reader.get("/")
 
 
 def test_the_questions_are_asked_one_at_a_time_and_answered_here(calm, tidied, tmp_path):

@@ -21,6 +21,7 @@ from quaid.text.dates import parse_day
 from quaid.text.quoting import describe
 from quaid.text.zones import local_now
 from quaid.web.answer import Context
+from quaid.web.outcomes import read_words
 from quaid.web.templating import memory_path
 
 ASK = "/ask"
@@ -31,45 +32,11 @@ MAX_LEFT_OUT = 8
 MAX_CHOICES = 200
 """Owners and projects to choose from."""
 FIELDS = ("q", "kind", "owner", "project", "privacy", "from", "to", "at", "as_of", "superseded")
-CHANNELS = {
-    "keyword": "words",
-    "vector": "meaning",
-    "graph": "graph",
-    "exact": "name",
-    "hyde": "imagined answer",
-    "second_pass": "broader search",
-}
+CHANNELS = read_words("channels")
 """The names of the channels, in the order of the page."""
-WANTED = {
-    "who": "a person",
-    "when": "a time",
-    "where": "a place",
-    "what": "a thing",
-    "preference": "what somebody likes",
-    "relation": "how two are related",
-    "why": "a reason",
-    "project": "how a project works",
-    "general": "anything",
-}
+WANTED = read_words("intents")
 """What a question asks for, by intent."""
-FEATURES = {
-    "own": "own words and meaning",
-    "beside": "neighbouring turns",
-    "session_best": "the best turn of its session",
-    "cited": "a fact that cites it",
-    "session_fact": "a fact from its session",
-    "speaker": "speaker or subject",
-    "length": "length",
-    "pieces": "part of a long turn",
-    "asks": "it is a question itself",
-    "first_person": "it is about its speaker",
-    "tells": "has the time, number or name in question",
-    "instruction": "an instruction on how to answer",
-    "graph": "close in the graph to a name in the question",
-    "dated": "of the date in the question",
-    "phrase": "has the quoted phrase",
-    "later stages": "exact title, confidence, order",
-}
+FEATURES = read_words("features")
 """The names of the features of a score."""
 MAX_COLOURS = 4
 """Features with their own colour."""

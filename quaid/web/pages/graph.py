@@ -15,7 +15,7 @@ from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
 from quaid.text.endings import is_over, is_true_on, tell_days
 from quaid.text.zones import local_now
-from quaid.web.answer import Context, page_number
+from quaid.web.answer import Context, paginate
 from quaid.web.templating import memory_path
 
 GRAPH = "/graph"
@@ -62,14 +62,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
     shown = select(entities, links, **wanted)
     relations = _list_relations(shown, today)
     counts = Counter(map(_type_of, entities))
-    page = page_number(asked["page"])
-    rows = range(ROWS * (page - 1), min(ROWS * page, len(shown.entities)))
-
-    def here(**changed: str) -> str:
-        # Another picture begins at its first page.
-        fields = {**asked, "page": "", **changed}
-        return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
-
+    part, pages = paginate(len(shown.entities), request, ROWS)
     dates = (day for link in links for day in (link.note.valid_from, link.note.valid_until) if day)
     days = [today, *(f"{day[:10]}-01-01"[:10] for day in dates)]
     return {
@@ -85,11 +78,9 @@ def show_graph(memory: Memory, request: Request) -> Context:
         "types": [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]],
         "all_relations": sorted({link.relation for link in links}),
         "days": (min(days), max(days)),
-        "rows": [(shown.entities[row], relations.get(row, [])) for row in rows],
+        "rows": [(each, relations.get(row, [])) for row, each in enumerate(shown.entities[part], part.start)],
         "max_beside": MAX_ROW_RELATIONS,
-        "page": page,
-        "pages": -(-len(shown.entities) // ROWS),
-        "here": here,
+        **pages,
         "type_of": _type_of,
         "address_of": address_of,
         "called": _unique_name,

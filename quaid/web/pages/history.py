@@ -5,23 +5,24 @@ A run is known from this machine's local.db, from the git history, or from both:
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 
 from quaid.errors import QuaidError
+from quaid.index import documents
 from quaid.janitor.commits import in_words
-from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, RUN, TASK, asks
 from quaid.local.runs import Run
 from quaid.memory import Memory
-from quaid.timeline.log import NIGHT, CommitView
+from quaid.text.zones import local_day
+from quaid.timeline.log import NIGHT
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.timeline.views import Night
-from quaid.web.answer import Context, Form, go_to, own_address, page_number
-from quaid.web.rendering import render_reason
-from quaid.web.word_diff import diff_versions
+from quaid.web.answer import Context, Form, go_to, group_by, own_address, page_number, paginate
+from quaid.web.changes import QUESTIONS, list_changes, make_view
+from quaid.web.outcomes import read_words
 
 MAX_FILES = 40
 """Files of a commit on one page."""
@@ -33,15 +34,7 @@ MAX_NIGHT_FILES = 8
 """Files of a commit on the page of a night; the page of the commit has all."""
 MAX_OPEN = 6
 """If a night has no more commits, their diffs are open."""
-TRAILERS = ("Task", "Run", "Model", "Prompt", "Session", "Decision", "Fact", "Reverts")
-QUESTIONS = "questions"
-"""The task of a commit with new questions."""
-OUTCOMES = {
-    "running": "is running",
-    "stopped": "was stopped, and nothing was merged",
-    "failed": "could not finish",
-    "killed": "was interrupted",
-}
+OUTCOMES = read_words("ends of runs")
 Entry = dict[str, Any]
 """A night for the templates. `run` is None if another machine ran the janitor, `night` if nothing was merged."""
 
@@ -49,78 +42,66 @@ Entry = dict[str, Any]
 def show_change(memory: Memory, request: Request) -> Context:
     """Return the commit of the address. ChangeNotFoundError: there is none."""
     views = memory.timeline.views
-    page = page_number(request.query_params.get("page", ""), 0)
-    view = views.view(request.path_params["commit"], page * MAX_FILES, MAX_FILES)
+    page = page_number(request.query_params.get("page", ""))
+    view = views.view(request.path_params["commit"], MAX_FILES * (page - 1), MAX_FILES)
     before, after = views.find_neighbours(view.commit.id)
     trailers = view.commit.trailers
     return {
-        "view": view,
-        "why": render_reason(view.commit.body),
-        "files": list(_diff_files(view)),
-        "trailers": _list_trailers(trailers),
+        "row": list_changes(memory, [view])[0],
         "night": next(iter(trailers.get(RUN, ())), None),
         "is_merge": NIGHT in trailers.get(TASK, ()),
-        "undone_by": views.list_undone().get(view.commit.id),
         "undo": {"would": None, "refusal": ""} if view.is_hidden else _plan_undo(memory, view.commit.id),
         "before": before,
         "after": after,
         "page": page,
+        "pages": page + bool(view.more),
     }
 
 
 def show_nights(memory: Memory, request: Request) -> Context:
     """Return one page of nights, newest first."""
-    page = page_number(request.query_params.get("page", ""), 0)
-    wanted = (page + 1) * MAX_NIGHTS + 1
+    wanted = MAX_NIGHTS * page_number(request.query_params.get("page", "")) + 1
     nights = {night.run: night for night in memory.timeline.views.nights(wanted)}
     runs = {run.run: run for run in memory.janitor.runs(wanted)}
-    names = sorted(nights.keys() | runs.keys(), reverse=True)[page * MAX_NIGHTS : wanted]
+    names = sorted(nights.keys() | runs.keys(), reverse=True)[:wanted]
+    part, pages = paginate(len(names), request, MAX_NIGHTS)
+    entries = _make_entries(memory, [(name, runs.get(name), nights.get(name)) for name in names[part]])
+    views = [make_view(entry["what"], entry["when"], "janitor", run=entry["name"]) for entry in entries]
+    rows = list_changes(memory, views, [entry["night"] or Night(entry["name"], ()) for entry in entries])
     return {
-        "entries": _make_entries(memory, [(name, runs.get(name), nights.get(name)) for name in names[:MAX_NIGHTS]]),
-        "page": page,
-        "is_more": len(names) > MAX_NIGHTS,
-        "undone": memory.timeline.views.list_undone(),
+        "days": group_by(
+            (local_day(row["when"], memory.settings.timezone), (row, entry))
+            for row, entry in zip(rows, entries, strict=True)
+        ),
+        **pages,
     }
 
 
 def show_night(memory: Memory, request: Request) -> Context:
     """Return the night of the address. ChangeNotFoundError: there is none."""
-    name, page = request.path_params["run"], page_number(request.query_params.get("page", ""), 0)
-    views, run = memory.timeline.views, memory.janitor.find_run(name)
+    name, views = request.path_params["run"], memory.timeline.views
+    run, night = memory.janitor.find_run(name), None
     try:
         night = views.night(name)
     except ChangeNotFoundError:
         if run is None:
             raise
-        night = None
     (entry,) = _make_entries(memory, [(name, run, night)])
     commits = night.commits if night else ()
-    undone = views.list_undone()
-    shown = commits[page * MAX_COMMITS : (page + 1) * MAX_COMMITS]
+    part, pages = paginate(len(commits), request, MAX_COMMITS)
     kinds = {decision["key"]: str(decision["kind"]) for decision in entry["decisions"]}
     groups: dict[str, list[Mapping[str, Any]]] = {}
-    for view in views.view_all(views.read(shown), limit=MAX_NIGHT_FILES):
-        commit = view.commit
-        task = next(iter(commit.trailers.get(TASK, ())), "")
-        prefix, _, rest = commit.subject.partition(": ")
-        step = {
-            "view": view,
-            "title": rest if prefix.startswith("janitor") and rest else commit.subject,
-            "why": render_reason(commit.body),
-            # That of its decisions; empty if only the history knows the run.
-            "kind": next((kinds[key] for key in commit.trailers.get(DECISION, ()) if key in kinds), ""),
-            "files": list(_diff_files(view)),
-            "trailers": [each for each in _list_trailers(commit.trailers) if each[0] in {"Model", "Prompt"}],
-            "undone_by": undone.get(commit.id),
-            "more": view.more,
-        }
-        groups.setdefault(task, []).append(step)
+    for row in list_changes(memory, views.view_all(views.read(commits[part]), limit=MAX_NIGHT_FILES)):
+        trailers = row["view"].commit.trailers
+        # That of its decisions; empty if only the history knows the run.
+        kind = next((kinds[key] for key in trailers.get(DECISION, ()) if key in kinds), "")
+        groups.setdefault(next(iter(trailers.get(TASK, ())), ""), []).append({**row, "kind": kind})
+    undone = views.list_undone()
     return {
         "entry": entry,
-        "groups": [{"task": task, "steps": steps} for task, steps in groups.items()],
-        "is_short": len(shown) <= MAX_OPEN,
-        "page": page,
-        "is_more": len(commits) > (page + 1) * MAX_COMMITS,
+        "groups": list(groups.items()),
+        "is_short": len(commits[part]) <= MAX_OPEN,
+        **pages,
         "is_undone": bool(commits) and all(commit.id in undone for commit in commits if commit.trailers.get(DECISION)),
         "undo": _plan_undo(memory, name) if commits else None,
         "has_gate": memory.settings.janitor.gate,
@@ -144,35 +125,11 @@ def _plan_undo(memory: Memory, reference: str) -> Mapping[str, Any]:
         return {"would": None, "refusal": str(error)}
 
 
-def _diff_files(view: CommitView) -> Iterator[Mapping[str, Any]]:
-    """Yield the change of each file of a commit, with the meaning for a note, and a diff unless it was only moved."""
-    changes = {change.path: change for change in view.changes}
-    for path in sorted(changes.keys() | view.files.keys()):
-        before, after = view.files.get(path, (None, None))
-        question = read_question(path, after or before or b"") if asks(path) else None
-        is_whole = question is not None and None in {before, after}  # it was asked or closed: its title says all
-        pieces = [] if is_whole else diff_versions(before, after)
-        yield {
-            "path": path,
-            "change": changes.get(path),
-            "pieces": pieces,
-            "title": question.title if question else "",
-        }
-
-
-def _list_trailers(trailers: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
-    """Return the names and values of the trailers of a commit."""
-    found = ((name, list(trailers.get(f"Quaid-{name}", ()))) for name in TRAILERS)
-    return [(name, values) for name, values in found if values]
-
-
 def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | None]]) -> list[Entry]:
     """Return nights without decisions about facts that other owners keep private."""
     facts = {fact for _, run, _ in runs if run for decision in run.decisions for fact in decision.get("facts", ())}
-    rows = memory.index().execute(
-        "SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(facts)),)
-    )
-    visible = {str(row[0]) for row in rows}
+    ids = (json.dumps(sorted(facts)),)
+    visible = {each.id for each in documents.find_documents(memory.index(), f"id IN {documents.NAMES}", ids)}
     is_vaults_own = "default" in memory.owners
     entries = []
     for name, run, night in runs:
@@ -183,15 +140,8 @@ def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | 
             about = decision.get("facts", ())
             if decision.get("key") in known or (visible.issuperset(about) if about else is_vaults_own):
                 decisions.append(decision)
-        if run is None:
-            counts = night.count_decisions() if night else {}
-            tasks = {task: f"{n} decision{'s' * (n != 1)}" for task, n in counts.items() if task != QUESTIONS}
-        else:
-            by_task: dict[str, Counter[str]] = {}
-            for decision in decisions:
-                if decision["outcome"] == "done":
-                    by_task.setdefault(str(decision["task"]), Counter())[str(decision["kind"])] += 1
-            tasks = {task: in_words(kinds) for task, kinds in by_task.items()}
+        done = Counter(str(decision["kind"]) for decision in decisions if decision["outcome"] == "done")
+        count = sum(len(commit.trailers.get(DECISION, ())) for commit in commits)
         asked = [commit.files for commit in commits if QUESTIONS in commit.trailers.get(TASK, ())]
         models = dict.fromkeys(model for commit in commits for model in commit.trailers.get("Quaid-Model", ()))
         entries.append({
@@ -200,8 +150,8 @@ def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | 
             "night": night,
             "decisions": decisions,
             "when": run.started if run else commits[0].when if commits else "",
+            "what": in_words(done) or (f"{count} decision{'s' * (count != 1)}" if count else "no changes"),
             "outcome": OUTCOMES.get(run.outcome, "") if run else "",
-            "tasks": tasks,
             # Also the questions whose notes are gone by now.
             "asked": sum(asks(path) for files in asked for path in files),
             "held_back": [each for each in decisions if each["outcome"] not in {"done", "asked"}],

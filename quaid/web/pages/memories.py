@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from quaid.capture.export import export_notes
 from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS, WritePlan, WriteResult, make_key
 from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.index import documents, listing
-from quaid.index.documents import IDS, NAMES, Document
+from quaid.index.documents import NAMES, Document
 from quaid.index.listing import DATE, NoteFilter, match_notes
 from quaid.index.port import IndexConnection
 from quaid.index.scope import visible_to
@@ -25,9 +26,9 @@ from quaid.model import STATUSES, Edit, Kind, Message, Use, name_key
 from quaid.recall import scoring
 from quaid.redaction import admit
 from quaid.text.dates import parse_day
-from quaid.text.zones import local_now
+from quaid.text.zones import limit_of_day, local_now
 from quaid.vault import files, frontmatter, notes, transaction
-from quaid.web.answer import Context, Form, Shown, go_to, go_to_written, own_address, page_number
+from quaid.web.answer import Context, Form, Shown, go_to, go_to_written, link, own_address, paginate
 
 MEMORIES = "/memories"
 FIELDS = ("q", "kind", "about", "project", "tag", "status", "from", "to", "sort", "rows", "page")
@@ -102,34 +103,24 @@ def show_memories(memory: Memory, request: Request) -> Context:
     asked = {name: given.get(name, "").strip() for name in FIELDS}
     problem, rows = "", next((number for number in ROWS if asked["rows"] == str(number)), ROWS[0])
     try:
-        wanted = read_filter(asked, now)
+        wanted = read_filter(asked, now, memory.settings.timezone)
     except QuaidError as error:
         problem, wanted = str(error), NoteFilter()
     sort = asked["sort"] if asked["sort"].removeprefix("-") in _SORTS else NEWEST
-    page, about = page_number(asked["page"]), name_key(asked["about"])
-
-    def here(**changed: Any) -> str:
-        # Another view begins at its first page.
-        fields = {**asked, "page": "", **changed}
-        left = {name: value for name, value in fields.items() if value and (name, value) != ("sort", NEWEST)}
-        return f"{MEMORIES}?{urlencode(left)}" if left else MEMORIES
-
-    whole = memory.whole_index()
+    about, whole = name_key(asked["about"]), memory.whole_index()
     with whole.snapshot():
         # The views that hide the notes of others take several times as long as the tables themselves.
         index = whole if visible_to(whole, memory.owners).is_open else memory.visible_index()
         counts, total = memory.cache.of(index, count_choices, wanted, about)
-        page = min(page, max(1, -(-total // rows)))
-        shown = read_rows(memory, index, wanted, about, (sort, rows, rows * (page - 1)), now)
+        part, pages = paginate(total, request, rows)
+        shown = read_rows(memory, index, wanted, about, (sort, rows, part.start), now)
         remembered = documents.find_documents(index, "id = ?", (given.get("remembered", ""),), with_text=True)
     return {
         "asked": {**asked, "page": ""},
         "problem": problem,
         "choices": {name: found.most_common(MAX_CHOICES) for name, found in counts.items()},
-        "total": total,
         "rows": shown,
-        "page": page,
-        "pages": -(-total // rows),
+        **pages,
         "sizes": ROWS,
         "size": rows,
         "sort": sort,
@@ -137,16 +128,19 @@ def show_memories(memory: Memory, request: Request) -> Context:
         "is_filtered": any(asked[name] for name in FIELDS[:8]),
         "remembered": remembered[0] if remembered else None,
         "text": "",
-        "here": here,
+        "here": partial(link, asked),
     }
 
 
-def read_filter(asked: Mapping[str, str], now: datetime) -> NoteFilter:
+def read_filter(asked: Mapping[str, str], now: datetime, timezone: str) -> NoteFilter:
     """Return the filter of an address. UsageError: there is no such kind or status, or not a date."""
     for name, known in (("kind", KINDS), ("status", STATES)):
         if asked[name] and asked[name] not in known:
             raise UsageError(f"There is no {name} {asked[name][:40]!r}. There are {', '.join(known)}.")
-    since, until = (parse_day(asked[name], now, end=name == "to") if asked[name] else None for name in ("from", "to"))
+    since, until = (
+        limit_of_day(parse_day(asked[name], now, end=is_end), timezone, end=is_end) if asked[name] else None
+        for name, is_end in (("from", False), ("to", True))
+    )
     return NoteFilter(
         kinds=tuple(filter(None, (asked["kind"],))),
         statuses=tuple(filter(None, (asked["status"],))),
@@ -233,13 +227,10 @@ def read_rows(
         f"ORDER BY {_SORTS[column]} {direction} NULLS LAST, d.path LIMIT :limit OFFSET :offset",
         {**values, "limit": limit, "offset": offset},
     ).fetchall()
-    wanted_ids = json.dumps([doc_id for doc_id, _ in found])
-    read = documents.find_documents(index, f"d.doc_id IN {IDS}", (wanted_ids,), with_text=True)
-    by_id = {document.doc_id: document for document in read}
-    names: dict[int, list[str]] = {}
-    for doc_id, name in index.execute(_ABOUT_ROWS, {"ids": wanted_ids}):
+    by_id, names = documents.read_documents(index, [doc_id for doc_id, _ in found]), dict[int, list[str]]()
+    for doc_id, name in index.execute(_ABOUT_ROWS, {"ids": json.dumps(list(by_id))}):
         names.setdefault(doc_id, []).append(name)
-    uses = records.strengths([document.id for document in read])
+    uses = records.strengths([document.id for document in by_id.values()])
     table = []
     for doc_id, learned in found:
         document = by_id[doc_id]

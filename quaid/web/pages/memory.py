@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -20,23 +21,24 @@ from quaid.redaction import admit
 from quaid.report.health import parse_day
 from quaid.text.invisible import escaped
 from quaid.text.zones import local_now
+from quaid.timeline.log import CommitView
 from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to, go_to_written, own_address, page_number
+from quaid.web.changes import Row, list_changes, make_view
 from quaid.web.pages.person import describe_entity
 from quaid.web.pages.review import list_questions
-from quaid.web.rendering import read_part, render_markdown, render_note, render_reason
+from quaid.web.rendering import read_part, render_markdown, render_note
 from quaid.web.templating import memory_path
-from quaid.web.word_diff import diff_versions
 
 MAX_CHANGES = 50
 """The latest changes of a note that are shown."""
 _DECISION_LINE = re.compile(r'^(- [^"\n]*"([^"\n]+)".*)$', re.MULTILINE)
 """A line about one of several decisions in a commit, and what it quotes."""
+_NO_BRACKETS = str.maketrans("", "", "[]")
 CHOICES = {"status": STATUSES, "durability": DURABILITIES, "privacy": PRIVACIES}
 """The properties of Quaid's notes that have one of a few values."""
 LIST_PROPERTIES = frozenset({"aliases", "keywords", "tags", "turns"})
 """The properties that are lists even where they have one value."""
-TRAILERS = ("Task", "Run", "Decision", "Model", "Prompt", "Session")
 
 
 def show_memory(memory: Memory, request: Request) -> Context | Shown:
@@ -93,7 +95,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "lists": LIST_PROPERTIES,
         "refused": None,
         "found": found,
-        "life": [_describe_step(change, is_created=change is found.created) for change in changes[:limit]],
+        "life": _describe_history(memory, changes[:limit]),
         "more_changes": max(0, len(changes) - limit),
         "spans": list(_draw_times(found, local_now(memory.settings.timezone).date())),
         "turns": {
@@ -133,25 +135,25 @@ def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
     return Shown("forgotten.html", context)
 
 
-def _describe_step(change: NoteChange, *, is_created: bool) -> Mapping[str, Any]:
-    """Return a change of a note with its reason, diff and trailers. Of a commit with several decisions, the reason is
-    the lines that quote this note.
+def _describe_history(memory: Memory, changes: Sequence[NoteChange]) -> list[Row]:
+    """Return changes of a note as rows, with what each did to it in words and as a diff. Of a commit with several
+    decisions, the reason is the lines that quote this note.
     """
-    body = change.commit.body if change.commit else ""
-    decisions: Sequence[tuple[str, str]] = _DECISION_LINE.findall(body)
-    if len(decisions) >= 2:
-        versions = [(data or b"").decode("utf-8", "replace") for data in (change.before, change.after)]
-        texts = [" ".join(text.replace("[[", "").replace("]]", "").split()) for text in versions]
-        lines = [line for line, quoted in decisions if any(quoted.removesuffix("…") in text for text in texts)]
-        body = "\n".join(lines)
-    return {
-        "change": change,
-        "why": render_reason(body),
-        "pieces": [] if is_created else diff_versions(change.before, change.after),
-        "trailers": [
-            f"{name.lower()} {value}" for name in TRAILERS if (value := change.trailer(name)) and "," not in value
-        ],
-    }
+    shown, ids = list[CommitView](), [each.commit.id for each in changes if each.commit]
+    views = dict(zip(ids, memory.timeline.tell(*ids), strict=True))
+    for change in changes:
+        view = views[change.commit.id] if change.commit else make_view("changed, but not committed yet", "", "owner")
+        commit, versions = view.commit, (change.before, change.after)
+        decisions: Sequence[tuple[str, str]] = _DECISION_LINE.findall(commit.body)
+        if len(decisions) >= 2:
+            texts = [(data or b"").decode("utf-8", "replace").translate(_NO_BRACKETS) for data in versions]
+            plain = [" ".join(text.split()) for text in texts]
+            lines = [line for line, quoted in decisions if any(quoted.removesuffix("…") in text for text in plain)]
+            commit = replace(commit, body="\n".join(lines))
+        files = {"": versions} if change.before is not None else {}
+        shown.append(replace(view, commit=commit, files=files, changes=()))
+    rows = list_changes(memory, shown)
+    return [{**row, "lines": change.changes} for row, change in zip(rows, changes, strict=True)]
 
 
 def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:

@@ -13,17 +13,8 @@ from quaid.memory import Memory
 from quaid.model import Kind, note_name
 from quaid.text.endings import is_over, tell_days
 from quaid.text.zones import local_now
-from quaid.web.answer import Context, page_number
-from quaid.web.entities import (
-    THEMES,
-    draw_around,
-    find_theme,
-    group_by_speaker,
-    list_changes,
-    list_doubts,
-    list_relations,
-    order_by_day,
-)
+from quaid.web import entities
+from quaid.web.answer import Context, paginate
 from quaid.web.outcomes import describe_outcomes
 from quaid.web.templating import format_days
 
@@ -39,32 +30,31 @@ def describe_entity(memory: Memory, entity: Document, questions: Sequence[Questi
     """Return what the page of `entity` shows of its facts; `questions` are those of the vault."""
     index, today = memory.index(), local_now(memory.settings.timezone).date().isoformat()
     keys, about = list_about(index, entity.path, MAX_ABOUT, EVERYTHING)
-    facts = sorted((each for each in about if each.kind == Kind.FACT), key=order_by_day, reverse=True)
+    facts = sorted((each for each in about if each.kind == Kind.FACT), key=entities.order_by_day, reverse=True)
     living = [fact for fact in facts if not is_over(fact, today)]
     edges = documents.fetch_edges(index, [fact.doc_id for fact in living])
-    portrait: dict[str, list[Document]] = {theme: [] for theme in THEMES}
+    portrait: dict[str, list[Document]] = {theme: [] for theme in entities.THEMES}
     for fact in living:
-        portrait[find_theme(fact, edges.get(fact.doc_id, ()), today)].append(fact)
-    relations = list_relations(index, keys, facts, today)
+        portrait[entities.find_theme(fact, edges.get(fact.doc_id, ()), today)].append(fact)
+    relations = entities.list_relations(index, keys, facts, today)
     names = {note_name(each.path) for each in (*facts, entity)}
     asked = [each for each in questions if each.answer is None and not names.isdisjoint(each.about)]
-    theme, page = request.query_params.get("theme", ""), page_number(request.query_params.get("page", ""))
+    theme = request.query_params.get("theme", "")
     listed = portrait.get(theme, facts)
+    part, pages = paginate(len(listed), request, ROWS)
     return {
-        "portrait": [(key, title, portrait[key]) for key, title in THEMES.items() if portrait[key]],
+        "portrait": [(key, title, portrait[key]) for key, title in entities.THEMES.items() if portrait[key]],
         "living": len(living),
         "max_in_theme": MAX_IN_THEME,
         "relations": relations[:MAX_RELATIONS],
-        "drawing": draw_around(entity, relations),
-        "changes": list_changes(index, facts),
-        "others": group_by_speaker(memory, living, keys),
-        "uncertain": list_doubts(index, living, asked)[:MAX_UNCERTAIN],
+        "drawing": entities.draw_around(entity, relations),
+        "changes": entities.list_replacements(memory, facts),
+        "others": entities.group_by_speaker(memory, living, keys),
+        "uncertain": entities.list_doubts(index, living, asked)[:MAX_UNCERTAIN],
         "questions": [(question, describe_outcomes(question)["heading"]) for question in asked],
-        "facts": [(fact, is_over(fact, today)) for fact in listed[ROWS * (page - 1) : ROWS * page]],
-        "total": len(listed),
-        "theme": (theme, THEMES[theme]) if theme in portrait else None,
-        "page": page,
-        "pages": -(-len(listed) // ROWS),
+        "facts": [(fact, is_over(fact, today)) for fact in listed[part]],
+        "theme": (theme, entities.THEMES[theme]) if theme in portrait else None,
+        **pages,
         "describe_days": describe_days,
     }
 

@@ -3,20 +3,19 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 
-from quaid.agents.hosts import HOSTS
+from quaid.agents.hosts import name_host
 from quaid.capture.writer import WritePlan, WriteResult, make_key
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.index import documents, listing
 from quaid.index.documents import Document
 from quaid.index.listing import TurnText
 from quaid.index.scope import list_hidden
-from quaid.local import recall_trail, sessions, state_files
+from quaid.local import recall_trail, sessions
 from quaid.local.recall_log import normalise
 from quaid.local.recall_trail import Reasons
 from quaid.memory import Memory
@@ -30,7 +29,7 @@ from quaid.text.stop_words import STOP_WORDS
 from quaid.text.words import find_words
 from quaid.text.zones import order_key
 from quaid.vault import files
-from quaid.web.answer import Context, Form, go_to_written, page_number
+from quaid.web.answer import Context, Form, go_to_written, paginate
 from quaid.web.pages.ask import share_scores
 
 SESSIONS, MCP = "/sessions", "mcp"
@@ -38,7 +37,6 @@ MAX_SESSIONS, MAX_PROMPTS, MAX_HITS = 30, 20, 12
 """Of one page, and of one prompt."""
 MIN_SHARE = 0.25
 """A memory counts as used if an answer repeats so much of what the memory has and the prompt has not."""
-OTHER_NAMES = {"claude": "Claude Code", "claude-ai": "Claude Desktop", "jsonl": "", "text": ""}
 Entry = dict[str, Any]
 """What happened in a session, for the templates: its start, a prompt, or that its context was compacted."""
 
@@ -47,15 +45,14 @@ def show_sessions(memory: Memory, request: Request) -> Context:
     """Return one page of the sessions, newest first, of one host if the address has one."""
     found, host = list_sessions(memory), request.query_params.get("host", "")
     wanted = [each for each in found if host in {"", each["host"]}]
-    page = page_number(request.query_params.get("page", ""))
-    shown = wanted[MAX_SESSIONS * (page - 1) :][:MAX_SESSIONS]
+    part, pages = paginate(len(wanted), request, MAX_SESSIONS)
+    shown = wanted[part]
     return {
         "sessions": shown,
         "talks": find_talks(memory, [each["name"] for each in shown]),
         "hosts": Counter(each["host"] for each in found).most_common(),
         "host": host,
-        "page": page,
-        "pages": -(-len(wanted) // MAX_SESSIONS),
+        **pages,
         "log": memory.settings.recall.log,
     }
 
@@ -63,9 +60,8 @@ def show_sessions(memory: Memory, request: Request) -> Context:
 def show_agent_session(memory: Memory, request: Request) -> Context:
     """Return what one session was given. NoteNotFoundError: nothing is recorded of it."""
     session = find_session(memory, request.path_params["name"])
-    pages = -(-len(session["entries"]) // MAX_PROMPTS)
-    page = min(pages, page_number(request.query_params.get("page", "")))
-    shown = session["entries"][MAX_PROMPTS * (page - 1) :][:MAX_PROMPTS]
+    part, pages = paginate(len(session["entries"]), request, MAX_PROMPTS)
+    shown = session["entries"][part]
     talk, index = find_talks(memory, [session["name"]]).get(session["name"]), memory.index()
     turns = listing.read_turns(index, talk, listing.list_turns(index, talk.doc_id)) if talk else []
     ids = {hit.id for entry in shown for hit in entry["hits"]}
@@ -88,11 +84,10 @@ def show_agent_session(memory: Memory, request: Request) -> Context:
     return {
         "session": session,
         "entries": shown,
-        "first": MAX_PROMPTS * (page - 1),
+        "first": part.start,
         "talk": talk,
         "log": memory.settings.recall.log,
-        "page": page,
-        "pages": pages,
+        **pages,
     }
 
 
@@ -131,12 +126,6 @@ def session_path(name: str) -> str:
     return f"{SESSIONS}/{quote(name, safe='')}"
 
 
-def name_host(given: str) -> str:
-    """Return the name under which people know a program that calls itself `given`; empty for a mere file format."""
-    key = name_key(given).replace(" ", "-")
-    return next((host.title for name, host in HOSTS.items() if key.startswith(name)), OTHER_NAMES.get(key, given))
-
-
 # -- what is recorded ------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +141,7 @@ def list_sessions(memory: Memory) -> list[dict[str, Any]]:
     """Return the sessions of the owner's agents that this machine has recorded, newest first, with all that each was
     given. An MCP client has one a day.
     """
-    recorded, recalls = read_records(memory), dict[str, list[Reasons]]()
+    recorded, recalls = sessions.read_all(memory.state, memory.owners), dict[str, list[Reasons]]()
     for recall in recall_trail.list_recalls(memory.state):
         name = f"{MCP} {recall.at[:10]} {recall.session}" if recall.door == "mcp" else recall.session
         if name and recall.door in {"hook", "mcp"} and recall.asker in memory.owners:
@@ -177,23 +166,6 @@ def list_sessions(memory: Memory) -> list[dict[str, Any]]:
                 "tokens": sum(entry["tokens"] for entry in entries),
             })  # fmt: skip
     return sorted(found, key=lambda each: each["last"], reverse=True)
-
-
-def read_records(memory: Memory) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the lines of each session's file, oldest first, by the session's id; of another owner's sessions none."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for path in (memory.state / sessions.FOLDER).glob("*.jsonl"):
-        lines: list[Mapping[str, Any]] = []
-        with suppress(OSError):
-            for line in state_files.read(path).decode("utf-8", "replace").splitlines():
-                with suppress(ValueError, TypeError, AttributeError):
-                    given = json.loads(line)
-                    ids = [each for each in given.get("ids") or given.get("shown") or () if isinstance(each, str)]
-                    lines.append({"host": "", **given, "ids": ids, "tokens": int(given.get("tokens", 0))})
-        named = next((line for line in lines if isinstance(line.get("session"), str)), None)
-        if named and named.get("asker", "default") in memory.owners:
-            found[named["session"]] = lines
-    return found
 
 
 def list_entries(

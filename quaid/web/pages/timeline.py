@@ -3,16 +3,16 @@
 import calendar
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from quaid.errors import UsageError
+from quaid.index import documents
 from quaid.index import listing as days
 from quaid.index.listing import DatedFact
 from quaid.local import sessions
@@ -20,11 +20,11 @@ from quaid.memory import Memory
 from quaid.model import Kind
 from quaid.text import dates
 from quaid.text.endings import tell_days
-from quaid.text.zones import local_now
+from quaid.text.zones import local_day, local_now
 from quaid.vault.notes import format_day
-from quaid.web.answer import Context, page_number
+from quaid.web.answer import Context, group_by, page_number, paginate
+from quaid.web.changes import list_changes
 from quaid.web.pages.sessions import session_path
-from quaid.web.templating import read_local
 
 TIMELINE = "/timeline"
 LANES = {"learned": "Learned", "true": "True", "conversations": "Conversations", "changes": "Changes"}
@@ -54,26 +54,29 @@ class Period(NamedTuple):
 
 def show_timeline(memory: Memory, request: Request) -> Context:
     """Return one page of the lane in the address, and the columns that lead to other times."""
-    given, today = request.query_params, local_now(memory.settings.timezone).date().isoformat()
+    given, timezone = request.query_params, memory.settings.timezone
+    today = local_now(timezone).date().isoformat()
     lane = given.get("show", "") if given.get("show") in LANES else "learned"
-    page = page_number(given.get("page", ""))
     problem = ""
     try:
         period = read_period(given.get("at", "").strip())
     except UsageError as error:
         problem, period = str(error), read_period("")
-    index, rows = memory.index(), ROWS[lane]
-    window = (period.first, period.last, rows, rows * (page - 1))
-    shown: dict[str, Any] = {"facts": [], "talks": [], "entries": [], "columns": [], "bars": {}, "undated": 0}
+    index = memory.index()
+    shown: dict[str, Any] = {"days": [], "facts": [], "columns": [], "bars": {}, "undated": 0}
     if lane == "changes":
-        entries = memory.timeline.log(min(rows * page + 1, MAX_CHANGES))
-        shown["entries"] = _by_day((entry.commit.when, entry) for entry in entries[rows * (page - 1) : rows * page])
-        total = len(entries)
+        wanted = min(ROWS[lane] * page_number(given.get("page", "")) + 1, MAX_CHANGES)
+        entries = memory.timeline.log(wanted)
+        part, pages = paginate(len(entries), request, ROWS[lane])
+        nights = memory.timeline.views.nights(wanted)
+        rows = list_changes(memory, entries[part], nights)
+        shown["days"] = group_by((local_day(row["when"], timezone), row) for row in rows)
     else:
         dated = days.list_dated(index) if lane == "true" else []
-        learned = days.count_learned(index, Kind.EPISODE if lane == "conversations" else Kind.FACT)
-        by_day = [(day, day, count) for day, count in learned.items()]
-        spans = _Spans([(each.first, each.last, 1) for each in dated] if lane == "true" else by_day, today)
+        kind = Kind.EPISODE if lane == "conversations" else Kind.FACT
+        learned = memory.cache.of(index, days.list_learned, kind, timezone)
+        in_days = [(first[:10], first[:10], 1) for first, _ in learned]
+        spans = _Spans([(each.first, each.last, 1) for each in dated] if lane == "true" else in_days, today)
         counts = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
         highest = max((count for _, count in counts), default=0) or 1
         shown["columns"] = [
@@ -86,44 +89,34 @@ def show_timeline(memory: Memory, request: Request) -> Context:
             }
             for each, count in counts
         ]
-        total = spans.count(period)
-        if lane == "conversations":
-            shown["talks"] = _by_day((talk.started, talk) for talk in days.list_talks(index, *window))
-        elif lane == "learned":
-            shown["facts"] = _by_day(days.list_learned(index, *window))
-        else:
-            dated = [each for each in dated if each.first <= period.last and each.last >= period.first]
-            dated = dated[rows * (page - 1) : rows * page]
+        part, pages = paginate(spans.count(period), request, ROWS[lane])
+        if lane == "true":
+            dated = [each for each in dated if each.first <= period.last and each.last >= period.first][part]
             # Where a few of long ago are years, the bars begin with the months.
             months = [each.first for each, _ in counts if not period.at and len(each.at) == len("2026-03")]
             scale = (max(period.first, (*months, spans.first)[0]), min(period.last, spans.last))
-            shown["facts"] = [("", [each.fact for each in dated])] if dated else []
+            shown["facts"] = [each.fact for each in dated]
             shown["undated"] = days.count_undated(index)
             shown["bars"] = {each.fact.id: draw_bar(each, *scale) for each in dated}
-
-    def here(**changed: Any) -> str:
-        fields = {"show": lane, "at": period.at, **changed}
-        asked = {name: value for name, value in fields.items() if value and (name, value) != ("show", "learned")}
-        return f"{TIMELINE}?{urlencode(asked)}" if asked else TIMELINE
-
+        else:
+            listed = [(day[:10], doc_id) for day, doc_id in learned if period.first <= day[:10] <= period.last][part]
+            ids = [doc_id for _, doc_id in listed]
+            found = days.list_talks(index, ids) if kind == Kind.EPISODE else documents.read_documents(index, ids)
+            shown["days"] = group_by((day, found[doc_id]) for day, doc_id in listed)
     return {
         **shown,
+        **pages,
         "lane": lane,
         "lanes": LANES,
         "max_changes": MAX_CHANGES,
         "period": period,
         "above": [
             ("", "All time"),
-            *((part, _short_name(part)) for length in (4, 7, 10) if len(part := period.at[:length]) == length),
+            *((at, _short_name(at)) for length in (4, 7, 10) if len(at := period.at[:length]) == length),
         ],
-        "total": total,
-        "is_more": total > rows * page,
-        "page": page,
-        "pages": -(-total // rows),
         "problem": problem,
         "tell_days": tell_days,
         "tell_period": describe_period,
-        "here": here,
     }
 
 
@@ -134,9 +127,8 @@ def show_session(memory: Memory, request: Request) -> Context:
         raise UsageError(f"{document.title!r} is not a conversation.")
     index = memory.index()
     numbers = days.list_turns(index, document.doc_id)
-    pages = max(1, -(-len(numbers) // MAX_TURNS))
-    page = min(pages, page_number(request.query_params.get("page", "")))
-    turns = days.read_turns(index, document, numbers[MAX_TURNS * (page - 1) :][:MAX_TURNS])
+    part, pages = paginate(len(numbers), request, MAX_TURNS)
+    turns = days.read_turns(index, document, numbers[part])
     drawn = days.list_extracted(index, document.path, document.session)
     facts = {number: [fact for _, fact in those] for number, those in groupby(drawn, itemgetter(0))}
     session = document.session or ""
@@ -144,11 +136,9 @@ def show_session(memory: Memory, request: Request) -> Context:
         "document": document,
         "given": session_path(session) if session and sessions.read(memory.state, session) != sessions.Given() else "",
         "turns": [(turn, facts.get(turn.turn, [])) for turn in turns],
-        "whole": facts.get(None, []) if page == 1 else [],
+        "whole": facts.get(None, []) if pages["page"] == 1 else [],
         "drawn": len({fact.id for _, fact in drawn}),
-        "total": len(numbers),
-        "page": page,
-        "pages": pages,
+        **pages,
     }
 
 
@@ -232,9 +222,3 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
         return [*before[-MAX_YEARS:], *recent[begin:]]
     filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
     return filled[-MAX_YEARS:]
-
-
-def _by_day(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Sequence[Any]]]:
-    local = (((read_local(iso) or iso), item) for iso, item in items)
-    grouped = groupby(local, lambda pair: str(pair[0])[:10])
-    return [(day, [item for _, item in those]) for day, those in grouped]

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
 
+from quaid.agents.hosts import name_host
 from quaid.errors import QuaidError
 from quaid.index import documents, listing
 from quaid.index.documents import Document
@@ -16,7 +17,7 @@ from quaid.index.port import IndexConnection
 from quaid.janitor.news import overdue
 from quaid.janitor.vetoes import TASK
 from quaid.memory import Memory
-from quaid.model import name_key
+from quaid.model import Kind, name_key
 from quaid.recall.hits import whose_word
 from quaid.report.status import list_edited
 from quaid.text.endings import HAPPENED
@@ -24,9 +25,9 @@ from quaid.text.zones import local_now
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.vault.notes import format_day
 from quaid.web.answer import Context
-from quaid.web.pages.history import QUESTIONS
+from quaid.web.changes import FACT, QUESTIONS, list_changes
 from quaid.web.pages.review import build_card
-from quaid.web.pages.sessions import find_talks, name_host
+from quaid.web.pages.sessions import find_talks
 from quaid.web.templating import memory_path
 
 MAX_LEARNED = 500
@@ -68,13 +69,12 @@ def group_learned(memory: Memory, now: datetime) -> Mapping[str, Any]:
     """Return the facts that were learned since yesterday began, by the project or the person they are about, each with
     the person and the conversation it came from.
     """
-    index, since = memory.index(), (now - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    # A day is written as the speaker's clock showed it, which may be another day here.
-    first, last = ((now + timedelta(days=days)).date().isoformat() for days in (-2, 1))
-    facts = []
-    for learned, fact in listing.list_learned(index, first, last, MAX_LEARNED):
-        with suppress(ValueError):
-            facts += [fact] if since <= datetime.fromisoformat(learned).astimezone(now.tzinfo) <= now else []
+    index, since, today = memory.index(), (now - timedelta(days=1)).date().isoformat(), now.date().isoformat()
+    listed = memory.cache.of(index, listing.list_learned, Kind.FACT, memory.settings.timezone)
+    learned = [pair for pair in listed if pair[0][:10] <= today]
+    ids = [doc_id for moment, doc_id in learned if moment >= since][:MAX_LEARNED]
+    found = documents.read_documents(index, ids)
+    facts = [found[doc_id] for doc_id in ids]
     owner_keys = {name_key(name) for name in memory.answers.owner_names}
     rows = index.execute(
         "SELECT l.doc_id, d.title, d.id FROM links l JOIN names n ON n.name_key = l.target_key "
@@ -91,34 +91,28 @@ def group_learned(memory: Memory, now: datetime) -> Mapping[str, Any]:
         host = name_host(talk.source or "") if talk else ""
         origin = ORIGINS.get(word) or fact.speaker or "somebody"
         groups.setdefault(key, []).append({"fact": fact, "from": origin, "talk": talk, "host": host})
-    latest = listing.list_learned(index, "0001-01-01", now.date().isoformat(), 1)
     return {
         "total": len(facts),
         "groups": sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1]))),
-        "since": since.date().isoformat(),
-        "last": "".join(day[:10] for day, _ in latest),
+        "since": since,
+        "last": learned[0][0][:10] if learned else "",
     }
 
 
 def read_last_run(memory: Memory) -> Mapping[str, Any]:
     """Return the decisions of the last run, each with the commit that an undo takes back; no name if there was none."""
-    views, runs, index = memory.timeline.views, memory.janitor.runs(1), memory.index()
+    views, runs = memory.timeline.views, memory.janitor.runs(1)
     nights = [] if runs else views.nights(1)  # another machine may run the janitor
     with suppress(ChangeNotFoundError):  # it changed nothing
         nights = [views.night(run.run) for run in runs] or nights
     commits = [each for night in nights for each in night.commits if QUESTIONS not in each.trailers.get(TASK, ())]
     # One decision with a reason comes before many small ones.
-    commits.sort(key=lambda commit: len(commit.trailers.get("Quaid-Fact", ())))
-    undone, steps = views.list_undone() if commits else {}, []
-    for commit in commits[:MAX_STEPS]:
-        ids = json.dumps(commit.trailers.get("Quaid-Fact", ()))
-        about = documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (ids,), with_text=True)
-        title = commit.subject.partition(": ")[2] or commit.subject
-        steps.append({"commit": commit, "title": title, "facts": about, "undone_by": undone.get(commit.id)})
+    commits.sort(key=lambda commit: len(commit.trailers.get(FACT, ())))
+    rows = list_changes(memory, views.view_all(views.read(commits[:MAX_STEPS]), limit=0))
     return {
         "name": "".join([*(run.run for run in runs), *(night.run for night in nights)][:1]),
         "when": "".join([run.started for run in runs] or [commit.when for commit in commits[:1]]),
-        "steps": steps,
+        "rows": rows,
         "total": len(commits),
         "problem": "".join(run.problem or "" for run in runs),
         "late": overdue(memory.state, local_now(memory.settings.timezone), memory.git),
@@ -131,7 +125,7 @@ def list_coming(index: IndexConnection, today: date) -> list[tuple[date, Documen
     """
     coming = {f"{day:%m-%d}": day for day in (today + timedelta(days=ahead) for ahead in range(COMING_DAYS))}
     found = []
-    for fact in list_on_days(index, coming):
+    for fact in listing.list_on_days(index, coming):
         named = [first for first, _, last in (span.partition("/") for span in fact.days.split()) if first == last]
         known = [(each, coming[each[5:]]) for each in (*named, (fact.valid_from or "")[:10]) if each[5:] in coming]
         days = [day for each, day in known if each == day.isoformat() or YEARLY.search(fact.text)]
@@ -143,7 +137,7 @@ def list_anniversaries(index: IndexConnection, today: date) -> list[tuple[date, 
     """Return (day, fact) of what happened or was learned about this day of earlier years, the last year first."""
     near = [f"{today + timedelta(days=days):%m-%d}" for days in range(-NEAR_DAYS, NEAR_DAYS + 1)]
     found = []
-    for fact in list_on_days(index, near):
+    for fact in listing.list_on_days(index, near):
         with suppress(ValueError):
             begun = fact.valid_from if fact.type in HAPPENED else None
             day = date.fromisoformat((begun or fact.created or "")[:10])
@@ -151,16 +145,3 @@ def list_anniversaries(index: IndexConnection, today: date) -> list[tuple[date, 
             off = abs((today - day).days - 365.25 * years)
             found += [((years, off), (day, fact))] if years > 0 and off < NEAR_DAYS + 1 else []
     return [pair for _, pair in sorted(found, key=lambda each: each[0])]
-
-
-def list_on_days(index: IndexConnection, days: Collection[str]) -> list[Document]:
-    """Return the facts that were created, begin, or name a day on one of `days` (MM-DD) of any year."""
-    named = re.compile(f"-(?:{'|'.join(days)})/")
-    rows = index.execute("SELECT doc_id, days FROM chunks WHERE ordinal = 0 AND days <> ''")
-    ids = json.dumps([doc_id for doc_id, spans in rows if named.search(spans)])
-    where = (
-        "d.kind = 'fact' AND (substr(d.created, 6, 5) IN (SELECT value FROM json_each(:days)) "
-        "OR substr(d.valid_from, 6, 5) IN (SELECT value FROM json_each(:days)) "
-        "OR d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:ids)))"
-    )
-    return documents.find_documents(index, where, {"days": json.dumps(list(days)), "ids": ids}, with_text=True)
