@@ -16,7 +16,7 @@ from claude_code import LIMIT_S, PLUGIN, ClaudeCode, find_claude, find_quaid
 from lives import LEARNED, NEWS, episodes, facts, furnish, learn_the_news, read_of, workers
 from messages_api import MessagesApi, as_text, since_the_last_answer, tool_results
 from model_api import Call
-from replay import Replay, facts_of
+from replay import Replay
 from vaults import Vault, wait_for
 
 from quaid.agents.hosts import HOSTS, InstallOptions, Machine
@@ -24,7 +24,6 @@ from quaid.agents.installation import install
 from quaid.docs.registry import Project
 from quaid.index.sqlite.database import connect_reader
 from quaid.local import queue
-from quaid.model import CORE_FILES
 from quaid.place import DOCS_FILE, state_folder
 from quaid.text.quoting import CLOSING, OPENING
 from quaid.vault import frontmatter
@@ -33,21 +32,7 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"
 )
 TOOLS = "mcp__plugin_quaid_quaid__"
-WHOLE_ANSWER = {
-    **facts_of(
-        LEARNED,
-        speaker="Maya",
-        privacy="private",
-        keywords=[],
-        valid_from=None,
-        valid_until=None,
-        project=None,
-        edges=[],
-    ),
-    "names": [],
-    "snippets": {name: [] for name in CORE_FILES},
-    "journal": dict.fromkeys(CORE_FILES, ""),
-}
+WHOLE_ANSWER = {"facts": [{"text": LEARNED, "turns": ["t1"], "speaker": "Maya"}]}
 """With all that Claude Code insists on when it is given a schema."""
 
 
@@ -217,7 +202,7 @@ def test_the_news_are_learned_once(lived):
 
 def test_memories_that_were_injected_are_not_learned_again(lived):
     assert len(facts(lived.vault, "oat milk")) == 1
-    assert not any("oat milk in her coffee" in prompt for prompt in lived.model.prompts)
+    assert not any("oat milk in her coffee" in read_of(prompt) for prompt in lived.model.prompts)
 
 
 def test_the_history_says_what_happened(lived):
