@@ -27,7 +27,7 @@ LEARNED = ("Maya swims on Tuesdays.", "Maya plays the cello.", "Tom lives in Lis
 CAT, CAT_TOLD = "She has that cat Biscuit I think.", "Maya has a cat called Biscuit."
 HELLO = "The assistant said hello to Maya."
 HIDDEN, HIDDEN_TOO = "Bob has hidden the spare key under the stone.", "Bob has hidden no spare key anywhere."
-UNSETTLED = {"verdict": "contradiction", "resolution": "keep_both", "reason": "Nothing says which is right."}
+UNSETTLED = {"verdict": "contradiction", "resolution": "keep_both", "reason": "Neither shows which is right."}
 TOLD = (
     "---\nid: 20-1402-2f1c9a\ntype: episode\nsession: 2f1c9a\nstarted: 2026-10-20T14:02:00Z\nturn_count: 3\n---\n"
     "**Maya** (14:02): Careful with the sauce, Anna is allergic to peanuts. ^t1\n\n"

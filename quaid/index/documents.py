@@ -286,6 +286,12 @@ def read_documents(connection: IndexConnection, doc_ids: Collection[int]) -> dic
     return {each.doc_id: each for each in found}
 
 
+def find_called(connection: IndexConnection, names: Collection[str], ids: Collection[str]) -> list[Document]:
+    """Return the notes whose files are called one of `names`, or that have one of `ids`, with their first chunks."""
+    values = json.dumps(list_called(connection, names)), json.dumps(list(ids))
+    return find_documents(connection, f"d.path IN {NAMES} OR d.id IN {NAMES}", values, with_text=True)
+
+
 def find_by_text(connection: IndexConnection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
     """Return the fact of `owner` that says exactly this and holds, for good or until the same day, else one that says
     it and was merged into another.

@@ -24,7 +24,7 @@ _OF_TURNS = {"forget": "forgot", "restore": "restored"}
 _OF_FACTS = {"learned": "learned", "changed": "changed", "superseded": "replaced", "restored": "restored"}
 _OF_FACTS |= {"moved": "moved", "forgotten": "forgot"}
 _OF_NOTES = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
-_OF_EPISODES = {"added": "kept", "changed": "kept more of", "moved": "moved", "removed": "forgot"}
+_OF_EPISODES = {"added": "saved", "changed": "added to", "moved": "moved", "removed": "forgot"}
 _OF_QUESTIONS = {"added": "asked", "changed": "answered", "moved": "moved", "removed": "closed"}
 
 

@@ -56,7 +56,7 @@ def list_changes(memory: Memory, views: Sequence[CommitView], nights: Iterable[N
             "address": memory_path(night.run, "nights") if night else commit.id and memory_path(commit.id, "change"),
             "why": render_reason(commit.body),
             "facts": [facts[each] for each in commit.trailers.get(FACT, ()) if each in facts],
-            "trailers": list_trailers(commit.trailers),
+            "trailers": [(name, values) for name in TRAILERS if (values := commit.trailers.get(f"Quaid-{name}"))],
             "files": list(diff_files(view)),
             "undo": "" if is_fixed or not decided else night.run if night else commit.id,
             "undone_by": undone[decided[-1]] if decided and undone.keys() >= {*decided} else "",
@@ -82,9 +82,3 @@ def diff_files(view: CommitView) -> Iterator[Mapping[str, Any]]:
         pieces = [] if is_whole else diff_versions(before, after)
         title = question.title if question else ""
         yield {"path": path, "change": changes.get(path), "pieces": pieces, "title": title}
-
-
-def list_trailers(trailers: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
-    """Return the names and values of the trailers of a commit."""
-    found = ((name, list(trailers.get(f"Quaid-{name}", ()))) for name in TRAILERS)
-    return [(name, values) for name, values in found if values]

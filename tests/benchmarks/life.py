@@ -452,7 +452,7 @@ def _resolve(question: str, _: Prompt) -> dict[str, Any]:
         # What was stated again may hold since long: the day it was last said decides, then the day since when it holds.
         days = [(fact.get("said") or "", fact.get("from") or "") for fact in (a, b)]
         if days[0] == days[1]:
-            reason = "Both were said on one day, and nothing tells which is right."
+            reason = "Both were stated on the same day, and neither shows which is right."
             judged.append({"n": n, "verdict": "contradiction", "resolution": "keep_both", "reason": reason})
             continue
         kept, named = ("keep_b", other[1]) if days[1] > days[0] else ("keep_a", known[1])

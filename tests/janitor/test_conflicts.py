@@ -13,7 +13,7 @@ from quaid.janitor.runner import RunOptions
 from quaid.place import state_folder
 
 ALLERGY, BREAKFAST = "Anna is allergic to peanuts.", "Anna eats peanut butter for breakfast."
-UNSETTLED = {"verdict": "contradiction", "resolution": "keep_both", "reason": "Nothing says which is right."}
+UNSETTLED = {"verdict": "contradiction", "resolution": "keep_both", "reason": "Neither shows which is right."}
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_it_is_asked_once_and_recall_says_so_until_both_are_called_true(asking):
     report = asking.night()
     assert [decision.kind for decision in report.asked] == ["conflict"]
     text = question_in(asking).read_text()
-    assert "Nothing says which is right." in text
+    assert "Neither shows which is right." in text
     for line in (
         f"- [ ] a: {ALLERGY} ([[allergy]])", f"- [ ] b: {BREAKFAST} ([[breakfast]])", "- [ ] Both are true",
         "- [ ] Neither is true",

@@ -113,16 +113,13 @@ def show_ask(memory: Memory, request: Request) -> Context:
 
 def _read_history(memory: Memory, as_of: str, today: date) -> Picture | None:
     """Return the days of the slider, as numbers from the first one; None if there is no history to go back in."""
-    try:
+    first, selected = None, today
+    with suppress(GitError):
         first = memory.pasts.first_day()
-    except GitError:
-        return None
+    with suppress(ValueError):
+        selected = date.fromisoformat(as_of)
     if first is None or first >= today:
         return None
-    try:
-        selected = date.fromisoformat(as_of)
-    except ValueError:
-        selected = today
     days = (today - first).days
     return {"first": first.isoformat(), "days": days, "chosen": min(days, max(0, (selected - first).days))}
 

@@ -25,13 +25,6 @@ MAX_LINES_NAMED = 5
 _BOM = "\ufeff"
 
 
-class NotEditableHereError(BadInputError):
-    """A note that a form cannot hold."""
-
-    def __init__(self, rel_path: str, problem: str) -> None:
-        super().__init__(f"{rel_path} {problem}: it cannot be edited on a page. Edit it with: quaid edit {rel_path!r}")
-
-
 def show_edit(memory: Memory, request: Request) -> Context:
     """Return the form with the whole referenced note."""
     path = memory.get(request.path_params["reference"]).document.path
@@ -125,9 +118,10 @@ def read_bytes(memory: Memory, path: str) -> bytes:
 
 
 def _decode(path: str, data: bytes) -> str:
-    if len(data) > MAX_EDITED:
-        raise NotEditableHereError(path, f"has more than {MAX_EDITED // 1024} KiB")
-    try:
-        return show_in_form(data)
-    except UnicodeDecodeError as error:
-        raise NotEditableHereError(path, "is not UTF-8") from error
+    problem = f"has more than {MAX_EDITED // 1024} KiB"
+    if len(data) <= MAX_EDITED:
+        try:
+            return show_in_form(data)
+        except UnicodeDecodeError:
+            problem = "is not UTF-8"
+    raise BadInputError(f"{path} {problem}: it cannot be edited on a page. Edit it with: quaid edit {path!r}")

@@ -54,7 +54,7 @@ class Picture(NamedTuple):
 def show_graph(memory: Memory, request: Request) -> Context:
     """Return what is next to the picture, and the picture in words."""
     asked, today, problem = _read_fields(request), local_now(memory.settings.timezone).date().isoformat(), ""
-    entities, links = _read_graph(memory)
+    entities, links = memory.cache.of(memory.index(), read_graph)
     try:
         wanted = _read_filters(asked)
     except UsageError as error:
@@ -91,7 +91,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
 def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the picture for the script that draws it: nodes, and edges with the places of their ends."""
     today = local_now(memory.settings.timezone).date().isoformat()
-    shown = select(*_read_graph(memory), **_read_filters(_read_fields(request)))
+    shown = select(*memory.cache.of(memory.index(), read_graph), **_read_filters(_read_fields(request)))
     is_explained = len(shown.links) <= MAX_EXPLAINED
     nodes = [
         {
@@ -177,12 +177,6 @@ def select(
 def address_of(entity: Entity) -> str:
     """Return the address of an entity's page: its note, or a question about it if it has none."""
     return memory_path(entity.path) if entity.path else f"/ask?{urlencode({'q': entity.name})}"
-
-
-def _read_graph(memory: Memory) -> tuple[list[Entity], list[Link]]:
-    """Return the graph, which is built again only when the index has changed."""
-    index = memory.index()
-    return memory.cache.of(index, read_graph)
 
 
 def _unique_name(entity: Entity) -> str:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from quaid.capture.writer import FORGETTABLE, MARKABLE, MARKS
 from quaid.errors import AmbiguousReferenceError, BadInputError, NoteNotFoundError, PartNotFoundError, QuaidError
+from quaid.history.authorship import Authors
 from quaid.index.references import NoteView
 from quaid.local.claimed import OTHER_PERSON
 from quaid.memory import Memory
@@ -21,7 +22,8 @@ from quaid.redaction import admit
 from quaid.report.health import parse_day
 from quaid.text.invisible import escaped
 from quaid.text.zones import local_now
-from quaid.timeline.log import CommitView
+from quaid.timeline.changes import compare
+from quaid.timeline.log import CommitView, describe, name_author
 from quaid.vault import frontmatter, notes
 from quaid.web.answer import Context, Form, Shown, go_to, go_to_written, own_address, page_number
 from quaid.web.changes import Row, list_changes, make_view
@@ -95,7 +97,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "lists": LIST_PROPERTIES,
         "refused": None,
         "found": found,
-        "life": _describe_history(memory, changes[:limit]),
+        "life": _describe_history(memory, document.path, changes[:limit]),
         "more_changes": max(0, len(changes) - limit),
         "spans": list(_draw_times(found, local_now(memory.settings.timezone).date())),
         "turns": {
@@ -135,25 +137,29 @@ def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
     return Shown("forgotten.html", context)
 
 
-def _describe_history(memory: Memory, changes: Sequence[NoteChange]) -> list[Row]:
-    """Return changes of a note as rows, with what each did to it in words and as a diff. Of a commit with several
-    decisions, the reason is the lines that quote this note.
+def _describe_history(memory: Memory, path: str, changes: Sequence[NoteChange]) -> list[Row]:
+    """Return changes of the note at `path` as rows, with what each did to it in words and as a diff. Of a commit with
+    several decisions, the reason is the lines that quote this note.
     """
-    shown, ids = list[CommitView](), [each.commit.id for each in changes if each.commit]
-    views = dict(zip(ids, memory.timeline.tell(*ids), strict=True))
+    shown, authors = list[CommitView](), Authors.of(memory.settings.git, memory.git.owner())
     for change in changes:
-        view = views[change.commit.id] if change.commit else make_view("changed, but not committed yet", "", "owner")
-        commit, versions = view.commit, (change.before, change.after)
+        versions = change.before, change.after
+        files = {"": versions} if change.before is not None else {}
+        commit = change.commit
+        if commit is None:
+            shown.append(make_view("changed, but not committed yet", "", "owner", files))
+            continue
         decisions: Sequence[tuple[str, str]] = _DECISION_LINE.findall(commit.body)
         if len(decisions) >= 2:
             texts = [(data or b"").decode("utf-8", "replace").translate(_NO_BRACKETS) for data in versions]
             plain = [" ".join(text.split()) for text in texts]
             lines = [line for line, quoted in decisions if any(quoted.removesuffix("…") in text for text in plain)]
             commit = replace(commit, body="\n".join(lines))
-        files = {"": versions} if change.before is not None else {}
-        shown.append(replace(view, commit=commit, files=files, changes=()))
-    rows = list_changes(memory, shown)
-    return [{**row, "lines": change.changes} for row, change in zip(rows, changes, strict=True)]
+        before, after = ({path: data} if data is not None else {} for data in versions)
+        who, meanings = name_author(commit, authors), compare(before, after, memory.layout)
+        shown.append(CommitView(commit, who, describe([commit], meanings, who), files=files))
+    pairs = zip(list_changes(memory, shown), changes, strict=True)
+    return [{**row, "lines": change.changes} for row, change in pairs]
 
 
 def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:

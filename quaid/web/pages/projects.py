@@ -83,13 +83,13 @@ def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return a document with what changed of its sources."""
-    doc_id = request.query_params.get("id", "")
-    return _describe_doc(memory, _check_doc(memory, request.path_params["name"], doc_id))
+    view = _check_doc(memory, request.path_params["name"], request.query_params.get("id", ""))
+    return _describe_doc(memory, view)
 
 
 def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
     """Note that a document is true as its sources are now."""
-    view = _find_doc(memory, form)
+    view = _check_doc(memory, form.get("project", ""), form.get("id", ""))
     written = memory.documentation.confirm(view.doc.id, view.project.name, by_owner=True)
     return go_to(_doc_path(view), "left" if written.left else "doc_confirmed", written.commit)
 
@@ -99,7 +99,7 @@ def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
     commit in the vault, or a branch in the source repository. The answer is cached, so that it is the same.
     """
     memory.documentation.finish_killed()
-    view = _find_doc(memory, form)
+    view = _check_doc(memory, form.get("project", ""), form.get("id", ""))
     found = list(memory.documentation.propose([view.doc.id], view.project.name))
     proposed = next((each for each in found if not isinstance(each, str)), None)
     if proposed is None and found:
@@ -148,8 +148,7 @@ def _describe_project(view: ProjectView) -> Mapping[str, Any]:
 
 def _describe_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
     # Secrets are removed first, as above.
-    diffs = {path: read_diff(admit(diff, keep_lines=True).text) for path, diff in view.diffs.items()}
-    paths = iter(diffs)
+    diffs = [read_diff(admit(diff, keep_lines=True).text) for diff in view.diffs.values()]
     cost, why_not = None, ""
     try:
         cost = memory.documentation.estimate_update(view.doc, view.freshness)
@@ -160,7 +159,7 @@ def _describe_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
         "about": describe(view.freshness),
         "words": WORDS,
         "parts": PARTS,
-        "changes": [(finding, diffs[next(paths)]) for finding in view.freshness.findings],
+        "changes": list(zip(view.freshness.findings, diffs, strict=False)),
         "cost": cost,
         "why_not": why_not,
         "models": memory.settings.models,
@@ -170,10 +169,6 @@ def _describe_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
 
 def _name(view: DocView) -> Mapping[str, Any]:
     return {"view": view, "home": f"{HERE}/{quote(view.project.name, safe='')}"}
-
-
-def _find_doc(memory: Memory, form: Mapping[str, str]) -> DocView:
-    return _check_doc(memory, form.get("project", ""), form.get("id", ""))
 
 
 def _check_doc(memory: Memory, name: str, doc_id: str) -> DocView:

@@ -1,6 +1,5 @@
 """Review: the janitor's questions, one card at a time. Each answer is applied at once; the next page can undo it."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -156,14 +155,8 @@ def build_card(memory: Memory, wanted: str = "") -> Mapping[str, Any] | None:
 
 def _list_facts(memory: Memory, question: Question, decision: Decision | None) -> list[Document]:
     """Return the facts that a question is about: of a conflict in the order of its boxes, else changed ones first."""
-    index = memory.index()
     ids = decision.facts if decision is not None and not question.choices else ()
-    found = documents.find_documents(
-        index,
-        "path IN (SELECT value FROM json_each(?)) OR id IN (SELECT value FROM json_each(?))",
-        (json.dumps(documents.list_called(index, question.about)), json.dumps(sorted(ids))),
-        with_text=True,
-    )
+    found = documents.find_called(memory.index(), question.about, ids)
     by_name, by_id = {note_name(each.path): each for each in found}, {each.id: each for each in found}
     named = [by_name.get(name) for name in question.choices or question.about]
     facts = dict.fromkeys(each for each in (*named, *map(by_id.get, ids)) if each and each.kind == Kind.FACT)

@@ -221,18 +221,13 @@ def find_talks(memory: Memory, names: Sequence[str]) -> dict[str, Document]:
 def read_texts(memory: Memory, ids: Collection[str]) -> dict[str, str]:
     """Return the present text of each of these memories; one that is gone is left out."""
     index, parts = memory.index(), [each.partition("#t") for each in ids]
-    names, turns = (
-        json.dumps([name for name, _, _ in parts]),
-        json.dumps([turn for *_, turn in parts if turn.isdigit()]),
-    )
-    paths = json.dumps(documents.list_called(index, [name for name, _, _ in parts]))
-    where = "id IN (SELECT value FROM json_each(?)) OR path IN (SELECT value FROM json_each(?))"
-    found = documents.find_documents(index, where, (names, paths), with_text=True)
+    names, turns = [name for name, _, _ in parts], [turn for *_, turn in parts if turn.isdigit()]
+    found = documents.find_called(index, names, names)
     texts = {name: each.text if each.kind == "fact" else each.title for each in found for name in (each.id, each.path)}
     rows = index.execute(
-        "SELECT d.path, c.turn, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path IN "
-        "(SELECT value FROM json_each(?)) AND c.turn IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (paths, turns),
+        "SELECT d.path, c.turn, c.text FROM documents d JOIN chunks c USING (doc_id) "
+        f"WHERE d.path IN {documents.NAMES} AND c.turn IN {documents.IDS}",
+        (json.dumps([each.path for each in found]), json.dumps(turns)),
     )
     texts |= {f"{note_name(path)}#t{turn}": text for path, turn, text in rows}
     return {each: " ".join(texts[each].split()) for each in ids if each in texts}
