@@ -20,6 +20,7 @@ from quaid.text.quoting import short_id
 from quaid.text.zones import local_day, local_now, read_local
 from quaid.vault.notes import format_day
 from quaid.web.guard import FORM_TOKEN
+from quaid.web.outcomes import read_words
 
 if TYPE_CHECKING:
     from quaid.web.routes import Page
@@ -34,6 +35,7 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
 
     `exactly` prints a text as it is, for a form that sends it back. The global `timezone` is the vault's setting.
     """
+    kinds = read_words("kinds")
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -61,6 +63,7 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "days": format_days,
         "day": pass_environment(lambda own, iso: format_day(local_day(iso, own.globals["timezone"]))),
         "short_id": short_id,
+        "kind_name": lambda kind: kinds.get(kind, kind),
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
     return environment

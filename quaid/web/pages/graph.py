@@ -188,7 +188,12 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
     """Return the relations of each entity by its place, those that hold first."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for link in shown.links:
-        relation = {"relation": link.relation, "note": link.note, "is_over": is_over(link.note, today)}
+        relation = {
+            "edge": link[:3],
+            "relation": link.relation,
+            "note": link.note,
+            "is_over": is_over(link.note, today),
+        }
         found[link.subject].append({**relation, "other": shown.entities[link.object], "is_outgoing": True})
         if link.subject != link.object:
             found[link.object].append({**relation, "other": shown.entities[link.subject], "is_outgoing": False})
