@@ -35,7 +35,6 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
 
     `exactly` prints a text as it is, for a form that sends it back. The global `timezone` is the vault's setting.
     """
-    kinds = read_words("kinds")
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -63,7 +62,7 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "days": format_days,
         "day": pass_environment(lambda own, iso: format_day(local_day(iso, own.globals["timezone"]))),
         "short_id": short_id,
-        "kind_name": lambda kind: kinds.get(kind, kind),
+        "kind_name": lambda kind, kinds=read_words("kinds"): kinds.get(kind, kind),
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
     return environment

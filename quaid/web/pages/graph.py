@@ -63,8 +63,8 @@ def show_graph(memory: Memory, request: Request) -> Context:
     relations = _list_relations(shown, today)
     counts = Counter(map(_type_of, entities))
     part, pages = paginate(len(shown.entities), request, ROWS)
-    dates = (day for link in links for day in (link.note.valid_from, link.note.valid_until) if day)
-    days = [today, *(f"{day[:10]}-01-01"[:10] for day in dates)]
+    dated = [day for link in links for day in (link.note.valid_from, link.note.valid_until) if day]
+    days = [today, *(f"{day[:10]}-01-01"[:10] for day in dated)]
     return {
         "asked": asked,
         "problem": problem,
@@ -146,14 +146,12 @@ def select(
     links = [
         link
         for link in links
-        if link.subject in selected
-        and link.object in selected
+        if selected.issuperset(link[:2])
         and (not relation or link.relation == relation)
         and (not on or is_true_on(link.note, on, link.note.valid_until))
     ]
     if relation or on:
-        connected = {end for link in links for end in (link.subject, link.object)}
-        selected &= connected | ({place} if place is not None else set())
+        selected &= {end for link in links for end in link[:2]} | ({place} if place is not None else set())
     if place is not None and hops:
         reached, ends = {place}, [{link.subject, link.object} for link in links]
         for _ in range(hops):
@@ -166,7 +164,7 @@ def select(
         [
             link._replace(subject=places[link.subject], object=places[link.object])
             for link in links
-            if link.subject in places and link.object in places
+            if places.keys() >= {*link[:2]}
         ],
         None if place is None else places[place],
         [entities[number] for number in choices],
@@ -198,9 +196,7 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
         if link.subject != link.object:
             found[link.object].append({**relation, "other": shown.entities[link.subject], "is_outgoing": False})
     for relations in found.values():
-        relations.sort(
-            key=lambda each: (each["is_over"], not each["is_outgoing"], each["relation"], each["other"].name)
-        )
+        relations.sort(key=lambda each: (each["is_over"], -each["is_outgoing"], each["relation"], each["other"].name))
     return found
 
 
