@@ -52,6 +52,7 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "memory_path": memory_path,
         "zone": pass_environment(lambda own: f"{local_now(own.globals['timezone']):%Z}"),
         "timezone": "",
+        "kind_names": read_words("kinds"),
     }
 
     environment.filters |= {
@@ -62,7 +63,6 @@ def make_environment(vault: str, form_token: str, navigation: Sequence[Page]) ->
         "days": format_days,
         "day": pass_environment(lambda own, iso: format_day(local_day(iso, own.globals["timezone"]))),
         "short_id": short_id,
-        "kind_name": lambda kind, kinds=read_words("kinds"): kinds.get(kind, kind),
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
     return environment
