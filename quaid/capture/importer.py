@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
@@ -60,7 +60,7 @@ class ImportOptions(NamedTuple):
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImportResult:
     """The result of an import, on a dry run what it would write.
 
@@ -73,16 +73,16 @@ class ImportResult:
 
     source: str
     format: str
-    counts: Mapping[str, int]
+    dry_run: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
     known: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     redacted: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    clashes: tuple[str, ...] = ()
-    namesakes: tuple[tuple[str, str], ...] = ()
-    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    clashes: list[str] = field(default_factory=list)
+    namesakes: Sequence[Sequence[str]] = ()
+    texts: dict[str, list[str]] = field(default_factory=dict)
     commit: str | None = None
-    left: tuple[str, ...] = ()
-    dry_run: bool = False
+    left: Sequence[str] = ()
 
 
 Reading = tuple[import_content.ImportSource, str, import_content.ImportContent, list[NewFact]]
@@ -95,17 +95,16 @@ def import_from(
 ) -> ImportResult:
     """Import the memories of a source as one commit. A second import of the same source changes nothing."""
     writer = Writer(vault)
-    reading = read_memories(vault, source, options, redact)
-    planning = (vault, writer, reading, options, datetime.now(UTC))
+    planning = (vault, writer, read_memories(vault, source, options, redact), options)
     if options.dry_run:
         plan = plan_import(*planning)
     else:
-        digest = hashlib.sha256(repr(("import", reading[0].name, options)).encode())
-        for path, data in reading[0].files.items():
+        read = planning[2][0]
+        digest = hashlib.sha256(repr(("import", read.name, options)).encode())
+        for path, data in read.files.items():
             digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
         plan = writer.write(digest.hexdigest(), plan_import, *planning)
-    result = ImportResult(**{key: _frozen(value) for key, value in plan.details.items()})
-    return replace(result, commit=plan.written.commit, left=plan.written.left)
+    return ImportResult(**{**plan.details, "commit": plan.written.commit, "left": plan.written.left})
 
 
 def read_memories(
@@ -142,41 +141,29 @@ def read_memories(
     return read, name, found, list_facts(found, name, options.owner, options.project)
 
 
-def plan_import(
-    vault: OpenVault, writer: Writer, reading: Reading, options: ImportOptions, now: datetime, *without: str
-) -> WritePlan:
+def plan_import(vault: OpenVault, writer: Writer, reading: Reading, options: ImportOptions, *without: str) -> WritePlan:
     """Plan an import `without` the facts with these ids. The details of the plan are fields of an `ImportResult`."""
     source, format_name, found, new = reading
-    plan = _Planner(vault, writer, found, now)
+    plan = _Planner(vault, writer, found, ImportResult(source.name, format_name, options.dry_run))
     names = plan.plan_entities(NewFact("", source="import", project=options.project, imported_from=format_name))
     plan.plan_facts(new, names, source, *without)
     plan.plan_files()
-    plan.texts["refused"] += [f"{text} ({reason})" for reason, text in found.left_out.lines]
-    imported = ImportResult(
-        source.name,
-        format_name,
-        dict(+plan.counts),
-        plan.known,
-        dict(+plan.left_out),
-        {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
-        tuple(plan.clashes),
-        plan.find_namesakes(),
-        dict(plan.texts),
-        dry_run=options.dry_run,
-    )
+    plan.find_namesakes()
+    redacted = {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()}
+    done = replace(plan.result, counts=dict(+plan.counts), left_out=dict(+plan.left_out), redacted=redacted)
     vault.show_progress("Writing", 0, len(plan.edits))
-    lines = [f"Read from {' '.join(source.name.split())}: {phrase_counts(imported.counts)}."]
-    if imported.known:
-        lines.append(f"Known already: {imported.known:,}.")
-    if imported.left_out:
-        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
+    lines = [f"Read from {' '.join(source.name.split())}: {phrase_counts(done.counts)}."]
+    if done.known:
+        lines.append(f"Known already: {done.known:,}.")
+    if done.left_out:
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in done.left_out.items())
         lines.append(f"Left out: {reasons}.")
-    lines += [f"Newer: {text}." for text in imported.texts["newer"]]
-    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
+    lines += [f"Newer: {text}." for text in done.texts["newer"]]
+    for place, secrets in list(done.redacted.items())[:MAX_REDACTED]:
         lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
-    subject = f"import: {phrase_counts(imported.counts)} from {format_name}"
+    subject = f"import: {phrase_counts(done.counts)} from {format_name}"
     message = Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
-    return WritePlan(WriteResult(source.name, "", "imported"), tuple(plan.edits), message, details=asdict(imported))
+    return WritePlan(WriteResult(source.name, "", "imported"), tuple(plan.edits), message, details=asdict(done))
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
@@ -203,8 +190,10 @@ def read_source(source: Path | Program, root: Path) -> import_content.ImportSour
         try:
             changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
             exporter, contents = read_export(file) if file.suffix.lower() in {".zip", ".json"} else ("", {})
-            contents = contents or {name: _read_file(file)}
-        except (BadInputError, OSError):
+            contents = contents or {name: file.read_bytes()}
+        except (BadInputError, OSError) as error:
+            if file == place and isinstance(error, OSError):
+                raise BadInputError.unreadable(path, error) from error
             if file == place:
                 raise
             passed_over["files that cannot be read"] += 1
@@ -261,13 +250,6 @@ def _list_files(top: Path, passed_over: Counter[str]) -> Iterator[Path]:
                 yield path
 
 
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInputError.unreadable(path, error) from error
-
-
 def list_facts(
     found: import_content.ImportContent, format_name: str, owner: str, project: str | None = None
 ) -> list[NewFact]:
@@ -313,24 +295,27 @@ def derive_id(*parts: str) -> str:
 class _Planner:
     """Plans the edits of an import, and counts what it brings."""
 
-    def __init__(self, vault: OpenVault, writer: Writer, found: import_content.ImportContent, now: datetime) -> None:
+    def __init__(
+        self, vault: OpenVault, writer: Writer, found: import_content.ImportContent, result: ImportResult
+    ) -> None:
         self._vault = vault
         self._root = vault.root
         self._index = vault.whole_index()
         self._visible = vault.visible_index()
         self._finder = writer.finder
         self._found = found
-        self._now = now
+        self._now = datetime.now(UTC)
         self._names: dict[str, str] = {}
         """Key of a name or alias -> the name that links use."""
         self._entities: dict[str, tuple[import_content.ImportedEntity, StoredNote | None]] = {}
         """Name that links use -> the entity, and its note."""
         self.edits: list[Edit] = []
         self.counts: Counter[str] = Counter()
-        self.known = 0
-        self.clashes: list[str] = []
-        self.left_out: Counter[str] = Counter(found.left_out)
-        self.texts: dict[str, list[str]] = {kind: [] for kind in ("new", "newer", "missing", "refused")}
+        self.left_out = Counter(found.left_out)
+        self.result = result
+        self.texts = result.texts
+        refused = [f"{text} ({reason})" for reason, text in found.left_out.lines]
+        self.texts |= {"new": [], "newer": [], "missing": [], "refused": refused}
 
     @cached_property
     def _living(self) -> dict[int, Document]:
@@ -362,7 +347,7 @@ class _Planner:
             edit = self._plan_new_entity(entity, edges[name], edge_fact.imported_from or "")
             is_free = edit.rel_path not in taken and files.can_hold(self._root, edit.rel_path)
             if not is_free or files.read_note(self._root, edit.rel_path) is not None:
-                self.clashes.append(edit.rel_path)
+                self.result.clashes.append(edit.rel_path)
                 continue
             taken.add(edit.rel_path)
             self.edits.append(edit)
@@ -450,13 +435,11 @@ class _Planner:
         unknown: list[NewFact] = []
         for fact in (each for each in self._list_unknown(new) if each.id not in but):
             stated = add_stated(fact, fact.created or self._now, owner)
-            if stated.edges != fact.edges:
-                ends = [(notes_by_name.get(name_key(e.subject), e.subject), e) for e in stated.edges]
-                edges = [Edge(one, e.relation, notes_by_name.get(name_key(e.object), e.object)) for one, e in ends]
-                # `last month` in a source without dates is any month.
-                since = stated.valid_from if fact.created else fact.valid_from
-                stated = replace(stated, edges=tuple(edges), valid_from=since)
-            unknown.append(stated)
+            ends = [(notes_by_name.get(name_key(e.subject), e.subject), e) for e in stated.edges]
+            edges = tuple(Edge(one, e.relation, notes_by_name.get(name_key(e.object), e.object)) for one, e in ends)
+            # `last month` in a source without dates is any month.
+            since = stated.valid_from if fact.created else fact.valid_from
+            unknown.append(replace(stated, edges=edges, valid_from=since))
         replaced = [*self._find_edited(new, unknown, source.program), *self._find_older(unknown)]
         drafts: dict[str, Edit] = {}
         stored: list[StoredFact] = []
@@ -484,16 +467,16 @@ class _Planner:
         """Yield those of `new` that the vault does not have: with this id, in these or other words, or as what was true
         then and is no more.
         """
-        wanted = json.dumps([fact.id for fact in new])
-        found = documents.find_documents(self._index, "id IN (SELECT value FROM json_each(?))", (wanted,))
-        ids = {document.id for document in found}
+        wanted = json.dumps([fact.id for fact in new]), json.dumps([notes.text_hash(fact.text) for fact in new])
+        found = documents.find_documents(
+            self._index,
+            "id IN (SELECT value FROM json_each(?)) "
+            "OR superseded_by IS NOT NULL AND text_hash IN (SELECT value FROM json_each(?))",
+            wanted,
+        )
+        ids = {each.id for each in found}
+        ended = {(each.owner, each.text_hash): (each.valid_until or "9")[:10] for each in found if each.superseded_by}
         living = {(each.owner, claim_key(each.text)): each for each in self._living.values()}
-        hashes = json.dumps([notes.text_hash(fact.text) for fact in new])
-        over = "superseded_by IS NOT NULL AND text_hash IN (SELECT value FROM json_each(?))"
-        ended = {
-            (each.owner, each.text_hash): (each.valid_until or "9")[:10]
-            for each in documents.find_documents(self._index, over, (hashes,))
-        }
         for fact in new:
             text_hash, same = notes.text_hash(fact.text), living.get((fact.owner, claim_key(fact.text)))
             end = ended.get((fact.owner, text_hash), "")
@@ -503,7 +486,7 @@ class _Planner:
                 or (same and same.valid_until == fact.valid_until and is_same_claim(fact.text, same.text))
                 or (end and (fact.valid_from or "")[:10] <= end)
             ):
-                self.known += 1
+                self.result.known += 1
             else:
                 yield fact
 
@@ -513,24 +496,23 @@ class _Planner:
         """Yield (fact of an earlier import, place of the one of `unknown` that its line has become). A line that is not
         in the source any more is named; the fact stays.
         """
-        claims = {claim_key(fact.text) for fact in new}
-        places: defaultdict[str, list[int]] = defaultdict(list)
+        claims, here = {claim_key(fact.text) for fact in new}, {fact.imported_from for fact in new}
+        places: defaultdict[str | None, list[int]] = defaultdict(list)
         for at, fact in enumerate(unknown):
-            places[fact.imported_from or ""].append(at)
-        here = {fact.imported_from for fact in new}
-        earlier: defaultdict[str, list[Document]] = defaultdict(list)
+            places[fact.imported_from].append(at)
+        earlier: defaultdict[str, list[tuple[Document, StoredNote]]] = defaultdict(list)
         for old in (each for each in self._living.values() if each.source == "import"):
-            head = StoredNote(old.path, files.read_note(self._root, old.path) or b"").head.fields
-            origin = str(head.get("imported_from") or "")
+            note = StoredNote(old.path, files.read_note(self._root, old.path) or b"")
+            origin = str(note.head.fields.get("imported_from") or "")
             name, _, place = origin.partition(" ")
             is_as_imported = derive_id("fact", name, place, old.owner, old.text_hash or "") == old.id
             if is_as_imported and (name == program or origin in here):
-                earlier[origin].append(old)
-        for origin, olds in earlier.items():
-            gone = [old for old in olds if claim_key(old.text) not in claims]
-            if not origin.startswith(f"{program} ") and len(gone) > len(olds) / 3:
+                earlier[origin].append((old, note))
+        for origin, pairs in earlier.items():
+            gone = [(old, note) for old, note in pairs if claim_key(old.text) not in claims]
+            if not origin.startswith(f"{program} ") and len(gone) > len(pairs) / 3:
                 continue  # another file with this name
-            for old in gone:
+            for old, note in gone:
                 words = {*_words(old.text.casefold())}
                 others = {at: {*_words(unknown[at].text.casefold())} for at in places[origin]}
                 likeness = {at: 2 * len(words & other) / (len(words) + len(other)) for at, other in others.items()}
@@ -540,38 +522,32 @@ class _Planner:
                     continue
                 places[origin].remove(best)
                 self.texts["newer"].append(f"{unknown[best].text} (it was: {old.text})")
-                yield StoredNote(old.path, files.read_note(self._root, old.path) or b""), best
+                yield note, best
 
     def _find_older(self, unknown: Sequence[NewFact]) -> Iterator[tuple[StoredNote | int, int]]:
         """Yield (older fact, place of the one of `unknown` that replaces it): both give one subject different values of
         a relation that has one, and `may_replace` allows it. An older fact is a note, or the place of another one.
         """
-        stated = {
-            -1 - place: [(e.subject, e.relation, e.object) for e in fact.edges] for place, fact in enumerate(unknown)
-        }
+        every: dict[int, NewFact | Document] = {**self._living, **{-1 - at: fact for at, fact in enumerate(unknown)}}
+        stated = {-1 - at: [(e.subject, e.relation, e.object) for e in fact.edges] for at, fact in enumerate(unknown)}
         subjects = {name_key(subject) for edges in stated.values() for subject, _, _ in edges}
         relations_used = SINGLE_VALUED.union(relation for edges in stated.values() for _, relation, _ in edges)
         known = graph.fetch_edges_about(self._index, subjects, relations_used) if subjects else {}
-        of_one = find_pairs({**stated, **{key: edges for key, edges in known.items() if key in self._living}})
         owners = own_names(self._root, self._vault.settings)
-        for pair in sorted(of_one):
-            days = {key: _since(unknown[-1 - key] if key < 0 else self._living[key]) for key in pair}
-            early, late = sorted(pair, key=days.__getitem__)
-            if late >= 0 or not days[early] < days[late] < UNDATED:
+        for pair in sorted(find_pairs({**stated, **{key: edges for key, edges in known.items() if key in every}})):
+            early, late = sorted(pair, key=lambda key: _since(every[key]))
+            if late >= 0 or not _since(every[early]) < _since(every[late]) < UNDATED:
                 continue
-            newer, place = unknown[-1 - late], -1 - late
-            if early < 0:
-                yield -1 - early, place
-                continue
-            older = self._living[early]
-            if older.owner != newer.owner:
-                continue
-            data = files.read_note(self._root, older.path)
-            if data is None or not may_replace(newer, older, owners) or older.pinned or older.verified:
-                self.texts["newer"].append(f"{newer.text} (next to your own: {older.text})")
-                continue
-            self.texts["newer"].append(f"{newer.text} (it was: {older.text})")
-            yield StoredNote(older.path, data), place
+            newer, older = unknown[-1 - late], every[early]
+            if not isinstance(older, Document):
+                yield -1 - early, -1 - late
+            elif older.owner == newer.owner:
+                data = files.read_note(self._root, older.path)
+                stays = data is None or not may_replace(newer, older, owners) or older.pinned or older.verified
+                what = "next to your own" if stays else "it was"
+                self.texts["newer"].append(f"{newer.text} ({what}: {older.text})")
+                if not stays:
+                    yield StoredNote(older.path, data or b""), -1 - late
 
     def plan_files(self) -> None:
         """Plan the files that are copied as they are. Only an untouched core note of the template is overwritten."""
@@ -585,28 +561,29 @@ class _Planner:
             if present is None:
                 present = files.read_note(self._root, path)
             if present == data:
-                self.known += 1
+                self.result.known += 1
             elif present is None or present == blank.get(path):
                 planned[path] = data
                 self.edits.append(Edit(path, present, data))
                 self.counts["notes"] += 1
                 self.texts["new"].append(path)
             else:
-                self.clashes.append(path)
+                self.result.clashes.append(path)
 
-    def find_namesakes(self) -> tuple[tuple[str, str], ...]:
-        """Return (new note, a note elsewhere in the vault with its name): a link to that name is ambiguous."""
+    def find_namesakes(self) -> None:
+        """Find (new note, a note elsewhere in the vault with its name): a link to that name is ambiguous."""
         into = self._found.into
-        if not into:
-            return ()
-        new = {name_key(note_name(path)): path for path, _ in self._found.files}
+        new = {name_key(note_name(path)): path for path, _ in self._found.files if into}
         others = documents.find_documents(
             self._visible,
             "doc_id IN (SELECT doc_id FROM names WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)))",
             (json.dumps(list(new)),),
         )
-        pairs = ((new[name_key(note_name(other.path))], other.path) for other in others)
-        return tuple((path, other) for path, other in pairs if not other.startswith(f"{into}/"))
+        self.result.namesakes = [
+            (new[name_key(note_name(other.path))], other.path)
+            for other in others
+            if not other.path.startswith(f"{into}/")
+        ]
 
 
 def _since(fact: NewFact | Document) -> str:
@@ -629,7 +606,3 @@ def phrase_counts(counts: Mapping[str, int]) -> str:
         f"{counts[kind]:,} {one if counts[kind] == 1 else kind}" for kind, one in KINDS.items() if counts.get(kind)
     ]
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "nothing"
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

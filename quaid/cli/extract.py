@@ -14,7 +14,7 @@ from quaid.capture.export import write_export
 from quaid.capture.extraction import Learned
 from quaid.capture.extractor import ExtractResult
 from quaid.capture.files.analyzer import AnalyzeResult
-from quaid.capture.importer import ImportResult, phrase_counts
+from quaid.capture.importer import KINDS, ImportResult, phrase_counts
 from quaid.capture.importers.programs import Program, find_programs, name_program
 from quaid.capture.right_command import hint_for, list_transcripts
 from quaid.cli.change_output import warn_left, warn_redacted
@@ -32,7 +32,7 @@ from quaid.errors import (
     name_first,
 )
 from quaid.index import documents
-from quaid.janitor.following import read_followed, write_followed
+from quaid.janitor.following import begin_following, end_following
 from quaid.llm.discovery import AGREE
 from quaid.memory import Memory
 from quaid.shapes import json_object
@@ -381,73 +381,64 @@ def run_import(
     programs = {program.name: program for program in find_programs(Path.home(), os.environ)}
     options = {"project": project, "keep_owners": keep_owners, "into": into, "dry_run": dry_run}
     with invocation.open(owner=owner) as memory:
-        records = read_followed(memory.root)
         if unfollow is not None:
-            if records.pop(unfollow, None) is None:
-                raise BadInputError(f"{unfollow!r} is not followed. Followed are: {', '.join(records) or 'none'}.")
-            write_followed(memory.root, records)
+            end_following(memory.root, unfollow)
             invocation.respond(f"Not followed any more: {unfollow}", unfollowed=unfollow)
             return
-        if path is None and not (follow or format_):
-            import_found(invocation, memory, list(programs.values()), options, yes=yes)
+        name, given = follow or format_, Path(path or "").expanduser().absolute()
+        if path is None and name is None:
+            import_found(invocation, memory, list(programs.values()), yes=yes, **options)
             return
-        name = follow or format_ or ""
         if path is None and name not in programs:
             known = f"Found were: {', '.join(programs)}. " if programs else ""
             raise BadInputError(
                 f"No memories of {name!r} were found on this machine. {known}Or give a file or a folder."
             )
-        given = Path(path or "").expanduser().absolute()
-        whole = (
-            name_program(follow, given)
-            if path and follow
-            else next((program for program in programs.values() if program.places == (given,)), None)
-        )
-        source: str | IO[bytes] | Program = path if path and format_ else whole or path or programs[name]
+        source: Path | IO[bytes] | Program = sys.stdin.buffer
+        if path is None:
+            source = programs[str(name)]
+        elif path != "-":
+            whole = [each for each in programs.values() if each.places == (given,) and not format_]
+            source = name_program(follow, given) if follow else next(iter(whole), given)
         try:
             with invocation.progress(memory):
-                imported = memory.import_from(
-                    sys.stdin.buffer if path == "-" else source, format=format_ if path else None, **options
-                )
+                imported = memory.import_from(source, format=format_ if path else None, **options)
         except BadInputError as error:
             hint = hint_for(given, "import") if path not in {None, "-"} and not (format_ or into) else ""
             raise BadInputError(f"{error}{hint}") from error
-        if follow is not None and not dry_run:
-            records[follow] = {**records.get(follow, {}), "path": str(given) if path is not None else ""}
-            write_followed(memory.root, records)
+        if follow and not dry_run:
+            begin_following(memory.root, follow, str(given) if path else "")
     invocation.respond(render_imported(imported), **_import_shape(imported))
     remark_on_imported(invocation, imported)
-    if follow is not None and not dry_run:
+    if follow and not dry_run:
         invocation.notify(
             f"Each night asks about what has changed in it. End that with: quaid import --unfollow {follow}"
         )
 
 
 def import_found(
-    invocation: Invocation, memory: Memory, programs: Sequence[Program], options: dict[str, Any], *, yes: bool
+    invocation: Invocation, memory: Memory, programs: Sequence[Program], *, yes: bool = False, **options: Any
 ) -> None:
     """Show the memories that programs store on this machine, and take in those that are wanted."""
     found: list[dict[str, Any]] = []
     taken: list[ImportResult] = []
-    asks, takes = can_answer(invocation) and not yes, not options["dry_run"]
+    asks, takes = can_answer(invocation) and not yes, not options.get("dry_run")
     for program in programs:
         try:
             with invocation.progress(memory):
                 would = memory.import_from(program, **{**options, "dry_run": True})
-        except BadInputError as error:
+            found.append({**json_object(program, "name", "title", "places"), **_import_shape(would)})
+            if not invocation.as_json:
+                total = count(would.counts.get("facts", 0) + would.known, "memory", "memories")
+                head = f"{program.title} ({program.name}), {total} in {program.folder}"
+                invocation.print(lines(head, render_imported(would)))
+            if takes and would.counts and (yes or (asks and typer.confirm("Take it in?", default=True, err=True))):
+                with invocation.progress(memory):
+                    taken.append(memory.import_from(program, **options))
+                remark_on_imported(invocation, taken[-1])
+                invocation.notify(f"Imported: {phrase_counts(taken[-1].counts)} from {taken[-1].format}")
+        except QuaidError as error:  # a problem with one ends nothing else
             invocation.notify(f"{program.title}: {error}")
-            continue
-        found.append({**json_object(program, "name", "title", "places"), **_import_shape(would)})
-        if not invocation.as_json:
-            total = count(would.counts.get("facts", 0) + would.known, "memory", "memories")
-            invocation.print(
-                lines(f"{program.title} ({program.name}), {total} in {program.folder}", render_imported(would))
-            )
-        if takes and would.counts and (yes or (asks and typer.confirm("Take it in?", default=True, err=True))):
-            with invocation.progress(memory):
-                taken.append(memory.import_from(program, **options))
-            remark_on_imported(invocation, taken[-1])
-            invocation.notify(f"Imported: {phrase_counts(taken[-1].counts)}")
     if not found:
         invocation.notify("No memories of other programs were found on this machine. Give a file or a folder.")
     elif takes and not (yes or asks):
@@ -459,11 +450,10 @@ def import_found(
 def _import_shape(imported: ImportResult) -> dict[str, Any]:
     return {
         **json_object(imported, "source", "format", "dry_run"),
-        "counts": {kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
+        "counts": {**dict.fromkeys(KINDS, 0), **imported.counts},
         **json_object(imported, "known", "left_out", "redacted", "clashes"),
         "namesakes": [{"path": path, "other": other} for path, other in imported.namesakes],
-        "examples": imported.texts["new"],
-        **{kind: imported.texts[kind] for kind in ("newer", "missing", "refused")},
+        **{"examples" if kind == "new" else kind: texts for kind, texts in imported.texts.items()},
         **json_object(imported, "commit", "left"),
     }
 

@@ -13,15 +13,15 @@ from typing import Annotated
 import typer
 
 from quaid.agents.installation import list_hosts, this_machine
-from quaid.capture.importers.programs import Program, find_exports, find_programs
+from quaid.capture.importers.programs import find_exports, find_programs
 from quaid.capture.owner_note import clean_name
 from quaid.capture.transcripts.exports import CONVERSATIONS
-from quaid.cli.extract import remark_on_imported, render_imported
+from quaid.cli.extract import import_found
 from quaid.cli.install import ask_about_models
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, can_answer, flag, option
 from quaid.cli.remote import notify_steering
-from quaid.cli.terminal import count, known, short, styled, titled
+from quaid.cli.terminal import count, first, known, short, styled, titled
 from quaid.embed import fetch_weights, open_reranker
 from quaid.embed.weights import MULTILINGUAL_MODEL, RERANKER
 from quaid.errors import BadInputError, QuaidError, UsageError, VaultExistsError
@@ -301,35 +301,27 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     home = Path.home()
     programs = [each for each in find_programs(home, os.environ) if not each.folder.is_relative_to(root)]
     exports = find_exports([Path.cwd(), home / "Downloads"], CONVERSATIONS)
-    found: list[tuple[str, str, Program | Path]] = [
-        *((f"memories of {program.title}", f"import --from {program.name}", program) for program in programs),
-        *(
-            ("exported conversations", f"extract {shlex.quote(str(path))}", path)
-            for path in exports
-            if not path.is_relative_to(root)
-        ),
-    ]
-    for what, command, source in found[:MAX_OFFERED]:
-        if not asks:
-            invocation.notify(f"Found {what}: quaid {command}")
-            continue
-        place = source.places[0] if isinstance(source, Program) else source
-        if not typer.confirm(f"Found {what}: {place}. Take it in?", default=isinstance(source, Program), err=True):
-            continue
-        try:
-            with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
-                if isinstance(source, Program):
-                    imported = memory.import_from(source)
-                    invocation.print(render_imported(imported))
-                    remark_on_imported(invocation, imported)
-                else:
-                    turns = [done.new_turns for done in memory.extract_each(source, facts=False)]
-                    summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
-                    invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
-        except QuaidError as error:  # a problem with one ends nothing else
-            invocation.notify(f"{error}")
-    if len(found) > MAX_OFFERED:
-        invocation.notify(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
+    chats = [path for path in exports if not path.is_relative_to(root)]
+    if not asks:
+        found = [f"memories of {each.title}: quaid import --from {each.name}" for each in programs]
+        found += [f"exported conversations: quaid extract {shlex.quote(str(path))}" for path in chats]
+        for line in first(found, MAX_OFFERED, "{:,} more like the last one"):
+            invocation.notify(f"Found {line}")
+        return
+    with invocation.adopt(Memory.open(root)) as memory:
+        if programs:
+            import_found(invocation, memory, programs)
+        for path in chats[:MAX_OFFERED]:
+            if not typer.confirm(f"Found exported conversations: {path}. Take it in?", default=False, err=True):
+                continue
+            try:
+                with invocation.progress(memory):
+                    turns = [done.new_turns for done in memory.extract_each(path, facts=False)]
+            except QuaidError as error:  # a problem with one ends nothing else
+                invocation.notify(f"{error}")
+                continue
+            summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
+            invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
 
 
 def _name_next_steps(invocation: Invocation, root: Path) -> None:

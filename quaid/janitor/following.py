@@ -6,7 +6,6 @@ taken back is not asked about again. Which sources are followed is in the state 
 
 import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from quaid.capture.importer import ImportOptions, plan_import, read_memories
 from quaid.capture.importers.programs import Program, find_programs, name_program
 from quaid.capture.writer import WritePlan, Writer, WriteResult
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError
 from quaid.history.authorship import JANITOR
 from quaid.index import documents
 from quaid.janitor.decision import RunReport
@@ -43,9 +42,19 @@ def read_followed(root: Path) -> dict[str, Any]:
     return {}
 
 
-def write_followed(root: Path, followed: Mapping[str, Any]) -> None:
-    """Store them in the place of those before. Raises OSError: the disk takes no writes."""
-    write_private(state_folder(root) / FOLLOWED_FILE, json.dumps(followed), sync=True)
+def begin_following(root: Path, name: str, path: str) -> None:
+    """Follow the memories of the program `name`, or those at `path` under this name."""
+    records = read_followed(root)
+    records[name] = {**records.get(name, {}), "path": path}
+    write_private(state_folder(root) / FOLLOWED_FILE, json.dumps(records), sync=True)
+
+
+def end_following(root: Path, name: str) -> None:
+    """Raises BadInputError: it is not followed."""
+    records = read_followed(root)
+    if records.pop(name, None) is None:
+        raise BadInputError(f"{name!r} is not followed. Followed are: {', '.join(records) or 'none'}.")
+    write_private(state_folder(root) / FOLLOWED_FILE, json.dumps(records), sync=True)
 
 
 def propose_changes(vault: OpenVault, report: RunReport) -> None:
@@ -64,7 +73,7 @@ def propose_changes(vault: OpenVault, report: RunReport) -> None:
         except QuaidError as error:
             question = str(error)
         report.remarks += [f"Memories of {name}, which you follow: {question}"] if question else []
-    write_followed(vault.root, records)
+    write_private(vault.state / FOLLOWED_FILE, json.dumps(records), sync=True)
 
 
 def ask_about(vault: OpenVault, name: str, source: Program, record: dict[str, Any]) -> str:
@@ -74,7 +83,7 @@ def ask_about(vault: OpenVault, name: str, source: Program, record: dict[str, An
     if files.read_note(vault.root, open_path) is not None:
         return ""
     refused = record.get("refused", ())
-    plan = plan_import(vault, Writer(vault), read_memories(vault, source, options), options, now, *refused)
+    plan = plan_import(vault, Writer(vault), read_memories(vault, source, options), options, *refused)
     made = [notes.parse_note(edit.rel_path, edit.after or b"", place=place) for edit in plan.edits if not edit.before]
     new = [note for note in made if note.kind is Kind.FACT]
     texts, index = plan.details["texts"], vault.whole_index()

@@ -109,7 +109,7 @@ def test_a_vault_comes_back_whole_and_a_second_time_nothing_changes(full, tmp_pa
         done = take(memory, data)
         assert memory_of(other) == memory_of(full)
         assert not (other.root / "pictures").exists()
-        assert done.clashes == ()
+        assert done.clashes == []
         assert other.status() == ""
         assert lines(export_notes(other.root, OWNERS)) == data
         assert take(memory, data).commit is None
@@ -142,7 +142,7 @@ def test_what_the_vault_has_otherwise_is_kept_and_reported(full, tmp_path):
     other.save()
     with other.memory() as memory:
         done = take(memory, data)
-    assert done.clashes == ("MEMORY.md", "facts/odd.md")
+    assert done.clashes == ["MEMORY.md", "facts/odd.md"]
     assert (other.root / "facts/odd.md").read_text() == "Tom likes soup."
     assert (other.root / "entities/Maya Chen.md").exists()
 

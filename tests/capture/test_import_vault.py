@@ -244,8 +244,8 @@ def test_a_note_that_would_overwrite_another_is_reported_and_skipped(vault, gard
     with vault.memory() as memory:
         done = take(memory, garden)
     assert done.counts == {"notes": 1}
-    assert done.clashes == ("notes/Garden/Sun.md",)
-    assert done.namesakes == (("notes/Garden/Ideas/Beds.md", "entities/Beds.md"),)
+    assert done.clashes == ["notes/Garden/Sun.md"]
+    assert done.namesakes == [("notes/Garden/Ideas/Beds.md", "entities/Beds.md")]
     assert (vault.root / "notes/Garden/Sun.md").read_text() == "My own words on the sun."
 
 

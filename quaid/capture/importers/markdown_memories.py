@@ -26,6 +26,7 @@ from quaid.capture.importers.import_content import (
 )
 from quaid.errors import BadInputError
 from quaid.text.other_dates import MONTHS
+from quaid.text.stop_words import read_lists
 from quaid.text.words import is_long_enough
 from quaid.vault import frontmatter, markdown
 from quaid.vault.notes import parse_time
@@ -34,6 +35,10 @@ MAX_STATEMENT_CHARS = 400
 """About; a longer paragraph becomes several statements, split between sentences."""
 MAX_LABEL_CHARS = 80
 
+_ANY = {
+    name: f"(?:{'|'.join(words.split())})".replace("_", " ") for name, words in read_lists("memory_words.txt").items()
+}
+"""Patterns of the word lists, by name."""
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
 _NO_DAY = rf"(?![ \t]+(?i:{'|'.join(' '.join(MONTHS.values()).split())})\b)"
 _ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1,9}}[.)][ \t]))(.*)$")
@@ -56,11 +61,7 @@ _LOCAL_NOTE = re.compile(r"[*_ ]*\[[^\[\]]+\]\((?!\w+://)[^()]+\.md(?:#[^()]*)?\
 _HINT = re.compile(r"[_*]*\([^()]*\)[_*]*\.?|_\([^\n]*\)_")
 _EMPTY_VALUE = re.compile(r"[^:：]{1,60}[:：]\s*(?:[-–—…_.]*|tbd|todo|none|n/a|unknown)\s*", re.IGNORECASE)  # noqa: RUF001
 _EMPTY_LABEL = re.compile(
-    r"(?:(?:my|the|long[- ]?term|short[- ]?term|daily|"
-    r"general|key|core|important|other|misc\w*|more|recent|current|user)\s+)*"
-    r"(?:memor(?:y|ies)|notes?|logs?|journal|diary|facts?|info(?:rmation)?|overview|summary|observations?|details?|"
-    r"context|today|things|misc\w*|other|general|readme|index|user(?: profile)?|profile|index)"
-    r"(?:\.md)?(?:\s*[-–—:,(]*\s*\d{4}-\d\d-\d\d\)?.*)?",  # noqa: RUF001
+    rf"(?:{_ANY['label_adjectives']}\s+)*{_ANY['empty_labels']}(?:\.md)?(?:\s*[-–—:,(]*\s*\d{{4}}-\d\d-\d\d\)?.*)?",  # noqa: RUF001
     re.IGNORECASE,
 )
 _DATE_ONLY = re.compile(r"(?:\w+day,?\s+)?(?:\d{4}-\d\d-\d\d|\w+ \d{1,2},? \d{4}|\d{1,2}\.? \w+ \d{4})\b.{0,20}")
@@ -68,17 +69,9 @@ _UNRESOLVED = re.compile(
     r"(?:he|she|it|they|his|her|hers|its|their|theirs|this|that|these|those|there|also|and|but|so|then|same)\b",
     re.IGNORECASE,
 )
-_VERBS = (
-    r"is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|should|must|may|might|shall|"
-    r"lives?|works?|likes?|loves?|hates?|dislikes?|prefers?|enjoys?|wants?|needs?|uses?|owns?|takes?|makes?|goes|went|"
-    r"gets?|got|keeps?|kept|plays?|runs?|ran|speaks?|spoke|stud(?:y|ies)|teaches|taught|learns?|drinks?|drank|eats?|ate|"
-    r"drives?|drove|rides?|rode|sleeps?|wakes?|born|bought|sold|starts?|began|begins?|ends?|stops?|joins?|left|leaves?|"
-    r"met|meets?|knows?|knew|thinks?|thought|believes?|feels?|felt|says?|said|tells?|told|asks?|chose|chooses?|agrees?|"
-    r"plans?|means?|meant|helps?|writes?|wrote|reads?|gives?|gave|comes?|came|sees?|saw|finds?|found|sends?|sent|hurts?|"
-    r"builds?|built|broke|breaks?|costs?|opens?|closes?|holds?|belongs?|moves?|stays?|won|lost|wears?|grows?|grew|"
-    r"isn't|aren't|wasn't|don't|doesn't|didn't|won't|can't|cannot|\w{3,}ed"
+_SENTENCE = re.compile(
+    rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+){{0,6}}?\s+(?:{_ANY['verbs']}|\w{{3,}}ed)\s+\S"  # noqa: RUF001
 )
-_SENTENCE = re.compile(rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+){{0,6}}?\s+(?:{_VERBS})\s+\S")  # noqa: RUF001
 
 _FIRST_PERSON = re.compile(
     r"(?:我们?|私|僕|俺|ฉัน|ผม|ดิฉัน)\w|(?:저|나|제가|내가|저는|나는|я|мы|أنا|मैं|हम|ich|wir|tôi|yo|eu|io|ik|jag|jeg)\b\s+\S",
@@ -106,42 +99,20 @@ _LINKED = re.compile(r"\]\(([^()\s]+\.md)(?:#[^()\s]*)?\)")
 _TURN = re.compile(r"[ \t>*_-]*(?:user|assistant|system|human|tool)[*_]*:[*_]*(?:\s|$)", re.IGNORECASE)
 _BOOKKEEPING = re.compile(r"(?:session (?:key|id)|source|channel|model|message id):\s", re.IGNORECASE)
 
-_PREFERENCE = re.compile(
-    r"\b(?:likes?|loves?|prefers?|preferred|enjoys?|hates?|dislikes?|adores?|detests?|avoids?|favou?rites?|rather|"
-    r"(?:can't|cannot|can not) stand|(?:isn't|is not|not) (?:a fan|keen))\b",
-    re.IGNORECASE,
-)
-_PREFERENCE_HEADING = re.compile(
-    r"\b(?:preferences?|likes|dislikes|favou?rites|tastes?|instructions|rules)\b", re.IGNORECASE
-)
-_RULE_FOR_AGENTS = re.compile(r"(?:always|never|please|prefer|avoid|do not|don['’]t)\b", re.IGNORECASE)  # noqa: RUF001
-_DECISION = re.compile(r"(?:we |i )?(?:decided|decision|agreed|chose|chosen|settled|resolved)\b", re.IGNORECASE)
-_DECISION_HEADING = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
-_LASTING_HEADING = re.compile(
-    r"\b(?:lessons?|learn(?:ed|ings?|t)|facts?|people|contacts|pets|places|insights?|knowledge|remember)\b",
-    re.IGNORECASE,
-)
-_TASK_HEADING = re.compile(
-    r"\b(?:to-?dos?|tasks?|next steps?|action items?|follow[- ]?ups?|done|completed|sessions?)\b", re.IGNORECASE
-)
-_KINDS = (
-    ("person", r"people|persons?|family|friends?|contacts?|team|colleagues?|coworkers?|relationships?|kids|children"),
-    ("pet", r"pets?|animals?|dogs?|cats?"),
-    ("place", r"places?|locations?|rooms?|homes?"),
-    ("project", r"projects?"),
-    ("organization", r"organi[sz]ations?|compan(?:y|ies)|employers?|clients?|customers?"),
-    ("thing", r"devices?|cameras?|hardware|servers?|vehicles?|cars?"),
-)
-_KIND = re.compile("|".join(rf"(?P<{kind}>\b(?:{words})\b)" for kind, words in _KINDS), re.IGNORECASE)
+_PREFERENCE = re.compile(rf"\b{_ANY['preference']}\b", re.IGNORECASE)
+_PREFERENCE_HEADING = re.compile(rf"\b{_ANY['preference_heading']}\b", re.IGNORECASE)
+_RULE_FOR_AGENTS = re.compile(rf"{_ANY['rule']}\b", re.IGNORECASE)
+_DECISION = re.compile(rf"(?:we |i )?{_ANY['decision']}\b", re.IGNORECASE)
+_DECISION_HEADING = re.compile(rf"\b{_ANY['decision_heading']}\b", re.IGNORECASE)
+_LASTING_HEADING = re.compile(rf"\b{_ANY['lasting_heading']}\b", re.IGNORECASE)
+_TASK_HEADING = re.compile(rf"\b{_ANY['task_heading']}\b", re.IGNORECASE)
+_KINDS = ("person", "pet", "place", "project", "organization", "thing")
+_KIND = re.compile("|".join(rf"(?P<{kind}>\b{_ANY[kind]}\b)" for kind in _KINDS), re.IGNORECASE)
 _NAMED = re.compile(
     r"(?P<name>[^\W\d_a-z][\w'’.&-]*(?:[ ](?:(?:of|de|la|van|von|der|the|da|di|and|&)[ ])*[^\W\d_a-z][\w'’.&-]*){0,3})"  # noqa: RUF001
     r"(?=\s*(?:[—–:,(=]|\s-\s|$))"  # noqa: RUF001
 )
-_NO_NAME = re.compile(
-    r"(?:name|goals?|status|type|role|e-?mail|phone|birthday|born|age|address|location|time ?zone|notes?|pronouns|"
-    r"owner|done|todo|next|last|updated?|created|url|link|repo|stack|tech|deadline|priority|description|current|none|tbd|n/a)",
-    re.IGNORECASE,
-)
+_NO_NAME = re.compile(_ANY["no_names"], re.IGNORECASE)
 _OWN_NAME = re.compile(r"(?:full )?name:\s*(?P<name>.+)", re.IGNORECASE)
 
 
