@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 Who = Literal["owner", "other", "agent", "janitor", "import"]
 JANITOR = ("Quaid Janitor", "janitor@localhost")
 """Name and e-mail address under which nights are committed."""
-UNKNOWN_OWNER = ("Owner", JANITOR[1])
-"""The author of what a night does at the answer of an owner whom git does not know."""
 _NAMES = (("NAME", "Quaid"), ("EMAIL", "quaid@localhost"))
 QUAID = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _NAMES}
 """The environment for commits that are not in the notes: leases, and branches of other repositories."""

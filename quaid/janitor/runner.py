@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from quaid.docs.documentation import Documentation
 from quaid.errors import NoteChangedError, QuaidError, UsageError
-from quaid.history.authorship import JANITOR, UNKNOWN_OWNER, Authors, Ranking
+from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.vault_history import last_written
 from quaid.index import documents
 from quaid.index.documents import list_living
@@ -280,7 +280,7 @@ class _Run:
         if question is None or question.answer is None:
             return JANITOR
         decider = self._deciders.get(question.rel_path, JANITOR)
-        return decider if Authors(self._settings.git.email).is_by_hand(decider[1]) else UNKNOWN_OWNER
+        return decider if Authors(self._settings.git.email).is_by_hand(decider[1]) else JANITOR
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 

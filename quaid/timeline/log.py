@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from quaid.history.authorship import UNKNOWN_OWNER, Authors, Who
+from quaid.history.authorship import Authors, Who
 from quaid.janitor.vetoes import CLIENT, HOST, RUN, TASK, TYPED
 from quaid.model import Commit, Kind, note_name
 from quaid.timeline.changes import MemoryChange, Versions
@@ -69,7 +69,7 @@ def name_author(commit: Commit, authors: Authors) -> Who:
     if HOST in commit.trailers:
         return "agent"
     if who == "janitor":
-        return "owner" if commit.author == UNKNOWN_OWNER[0] else who
+        return who
     if who == "owner" or task in TYPED or commit.subject.startswith("config: "):
         return "owner"
     if task == IMPORT:

@@ -57,7 +57,7 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
-    "httpx": ["http.py"],
+    "httpx": ["http.py", "mcp/batches.py"],  # batches call our own application, and open no socket
     "onnxruntime": ["embed/local.py", "embed/quantise.py"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],

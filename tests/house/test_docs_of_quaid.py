@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
-    *("quaid", "docs", "prompts", "vault-template", "hooks", "packaging", "tests/benchmarks"),
+    *("quaid", "docs", "examples", "prompts", "vault-template", "hooks", "packaging", "tests/benchmarks"),
     *("README.md", "CONTRIBUTING.md", "plugin.json", "mcp.json", "server.json"),
 )
 

@@ -11,7 +11,7 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 79_663,
+    "lines": 79_661,
     "record classes": 302,
     "record fields": 1_780,
     "lambdas without arguments": 1,

@@ -46,7 +46,7 @@ def test_an_accepted_question_is_carried_out_at_once_and_by_no_model(asked):
 
 
 @pytest.mark.parametrize("answer", ["accept", "reject"])
-def test_where_git_has_no_owner_what_an_answer_does_is_still_the_owners(asked, monkeypatch, answer):
+def test_where_git_has_no_owner_the_answer_is_theirs_and_what_it_does_the_janitors(asked, monkeypatch, answer):
     vault, _, question = asked
     for part in ("name", "email"):
         vault.git("config", f"user.{part}", "")
@@ -55,7 +55,7 @@ def test_where_git_has_no_owner_what_an_answer_does_is_still_the_owners(asked, m
     with vault.memory() as memory:
         assert memory.git.owner() is None
         answered, decided = memory.timeline.tell(vault.git("rev-parse", "HEAD^1"), vault.git("rev-parse", "HEAD^2"))
-    assert (answered.who, decided.who) == ("owner", "owner")
+    assert (answered.who, decided.who) == ("owner", "janitor")
 
 
 def test_a_rejected_question_is_closed_at_once(asked):

@@ -180,7 +180,7 @@ def test_a_property_and_a_relation_are_corrected_in_a_browser_without_javascript
         tab.locator("li", has_text="likes").get_by_text("Wrong?").click()
         tab.get_by_role("button", name="Remove the relation").first.click()
         tab.get_by_text("that stated it, in one commit").wait_for()
-        tab.get_by_role("button", name="Undo").click()
+        tab.get_by_role("button", name="Undo", exact=True).click()
         tab.get_by_text("Undone").first.wait_for()
         site.troubles = [each for each in site.troubles if "400" not in each]
     with visit(browser, kept) as site:

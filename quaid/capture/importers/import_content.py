@@ -21,7 +21,7 @@ Redact = Callable[[str], tuple[str, tuple[str, ...]]]
 MARKDOWN = (".md", ".markdown", ".mdc")
 NOT_MARKDOWN = "files that are not markdown"
 _MARKS = re.compile(r"[\s>]*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(?:\[[ xX/>-]\]\s+)?")
-_REFERENCE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+_REFERENCE = re.compile(r"(?:(?<!\s)\s+)?\[[^\[\]]*\]\s*$")
 
 
 class ImportSource:

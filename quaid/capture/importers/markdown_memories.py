@@ -92,7 +92,7 @@ _GEMINI = re.compile(r"^## Gemini Added Memories[ \t]*\n(.*?)(?=^#{1,2} |\Z)", r
 _EVIDENCE = re.compile(r"(?:.*/)?(?:(?:rollout_summaries|skills)/.*|raw_memories\.md)")
 _INDEXES = {"rollout_summary_files", "keywords", "what's in memory"}
 _SCOPE = re.compile(r"(?:scope|applies_to): ")
-_TASK = re.compile(r"\s*\[Tasks? [\d, ]+\]\s*$|(?<=# )Task(?: Group| \d+): ")
+_TASK = re.compile(r"(?:(?<!\s)\s+)?\[Tasks? [\d, ]+\]\s*$|(?<=# )Task(?: Group| \d+): ")
 """Codex writes notes on single sessions, their summary, MEMORY.md, and in it where each part is from."""
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?:[-_ ].*)?\.(?:md|markdown)", re.IGNORECASE)
 _LINKED = re.compile(r"\]\(([^()\s]+\.md)(?:#[^()\s]*)?\)")
